@@ -1,0 +1,67 @@
+# `make help` lists what there is to do. Everything runs inside .venv, which is made when it is missing.
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+# Small matrices: more than one thread makes them slower, and their last digits uncertain.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= $(OMP_NUM_THREADS)
+export MKL_NUM_THREADS ?= $(OMP_NUM_THREADS)
+export VECLIB_MAXIMUM_THREADS ?= $(OMP_NUM_THREADS)
+# `python -m book.tools...` runs what is here, and nothing of the user's own.
+export PYTHONNOUSERSITE := 1
+export PYTHONPATH :=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL: # the steps share .venv and _build
+.PHONY: help book test notebooks format mutate bench lock vendor binder-check clean
+
+help: ## list these commands
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+book: $(READY) ## build the book; prints the page to open
+	@$(PY) -m book.tools.build
+
+test: $(READY) ## check everything (STAGES="unit lint" for some, VERBOSE=1 to see all)
+	@$(PY) -m tests.stages $(if $(VERBOSE),--verbose) $(STAGES)
+
+notebooks: $(READY) ## execute the chapters that changed (CHAPTERS="name ..." for some, ALL=1 for all)
+	@$(PY) -m book.tools.notebooks $(if $(ALL),--all) $(CHAPTERS)
+
+format: $(READY) ## format the code, the chapters' cells too
+	@$(PY) -m book.tools.format
+
+mutate: $(READY) ## plant known faults and see that tests and notebooks catch them (FAULTS="name ..." for some)
+	@$(PY) -m tests.mutation.mutate $(FAULTS)
+
+bench: $(READY) ## measure the library's speed against its bounds
+	@$(PY) -m tests.bench.bench
+
+lock: $(READY) ## resolve requirements.lock anew from pyproject.toml
+	@$(PY) -m book.tools.lock
+
+vendor: $(READY) ## fetch the site's third-party files again
+	@$(PY) -m book.tools.vendor
+
+binder-check: $(READY) ## check that Binder's environment is accepted, lean and runs every notebook
+	@$(PY) -m tests.project.binder
+
+clean: ## remove what was built (.venv stays)
+	rm -rf _build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# The stamp is written last: an interrupted or failed installation is done again.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "The book needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name another with: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+	  echo "'$(PYTHON)' cannot make virtual environments (on Debian and Ubuntu: install python3-venv)." >&2; exit 1; }
+	@echo "Installing the pinned packages into $(VENV) (a few minutes the first time)"
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@if [ -t 1 ]; then quiet=; else quiet=-q; fi; \
+	  $(PY) -m pip install $$quiet --disable-pip-version-check -r requirements.lock && \
+	  $(PY) -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)

@@ -1,0 +1,48 @@
+"""Format the code: Python files, and the code cells of the chapters in place."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from book.tools.canonical import ROOT
+from book.tools.notebooks import CHAPTERS, chapter_names, read_chapter
+
+RUFF = str(Path(sys.executable).with_name("ruff"))
+
+
+def formatted(source: str) -> str:
+    """Return a cell's code as ruff would have it."""
+    command = [RUFF, "format", "--stdin-filename", str(CHAPTERS / "cell.py"), "-"]
+    result = subprocess.run(
+        command, input=source, capture_output=True, text=True, check=False
+    )
+    if result.returncode:
+        raise SystemExit(f"{result.stderr}\nin the cell\n{source}")
+    return result.stdout.rstrip("\n")
+
+
+def format_chapter(name: str) -> bool:
+    """Format a chapter's code cells; the rest of its text stays as it is. Return whether it changed."""
+    path = CHAPTERS / f"{name}.md"
+    text = before = path.read_text(encoding="utf-8")
+    for cell in read_chapter(name).cells:
+        if cell.cell_type == "code" and not cell.source.lstrip().startswith("%"):
+            text = text.replace(
+                f"\n{cell.source}\n```", f"\n{formatted(cell.source)}\n```"
+            )
+    if text != before:
+        path.write_text(text, encoding="utf-8")
+    return text != before
+
+
+def main() -> int:
+    """Format everything."""
+    subprocess.run([RUFF, "format", "--exclude", "*.ipynb", str(ROOT)], check=True)
+    for name in chapter_names():
+        if format_chapter(name):
+            print(f"{name}: code cells formatted")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,499 @@
+"""Turn the chapters (book/chapters/*.md) into executed notebooks (book/notebooks/*.ipynb).
+
+    python -m book.tools.notebooks                 the chapters that changed, or whose library did
+    python -m book.tools.notebooks 03-tsm --all    this one, changed or not
+    python -m book.tools.notebooks --check         execute nothing; say what is out of date
+    python -m book.tools.notebooks --out DIR       all of them into DIR, the repository untouched
+
+What decides is the content of the files, as recorded in book/status.json, never their dates: those
+mean nothing after a clone. The record also keeps each notebook's run time, peak memory and versions,
+apart from the notebook, whose bytes are the same every time it is executed.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import datetime
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+import psutil
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from tqdm import tqdm
+
+from book.tools.canonical import KERNELSPEC, ROOT, canonical, to_text
+
+CHAPTERS = ROOT / "book" / "chapters"
+NOTEBOOKS = ROOT / "book" / "notebooks"
+STATUS = ROOT / "book" / "status.json"
+
+# What a reader's laptop and a Binder session can be asked for.
+MAX_SECONDS = 60.0
+MAX_MEGABYTES = 1500.0
+RECORDED_PACKAGES = ("anywidget", "ipywidgets", "matplotlib", "numpy", "scipy", "torch")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+class ChapterError(Exception):
+    """A chapter that cannot become a notebook: says which, where and why."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution: the notebook and what it took."""
+
+    notebook: Any
+    seconds: float
+    megabytes: float
+
+
+# --- Files ---------------------------------------------------------------------------------------
+
+
+def chapter_names() -> list[str]:
+    """Return the names of all chapters, in order."""
+    return sorted(path.stem for path in CHAPTERS.glob("*.md"))
+
+
+def read_chapter(name: str) -> Any:
+    """Read a chapter's text as a notebook without outputs."""
+    return jupytext.reads(
+        (CHAPTERS / f"{name}.md").read_text(encoding="utf-8"), fmt="md:myst"
+    )
+
+
+def read_notebook(name: str) -> Any | None:
+    """Read a chapter's stored notebook, or return None where there is none."""
+    path = NOTEBOOKS / f"{name}.ipynb"
+    return nbformat.read(path, as_version=4) if path.exists() else None
+
+
+def write(path: Path, text: str) -> None:
+    """Write a whole file or nothing: an interrupted run leaves the old one."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_status() -> dict[str, Any]:
+    """Return the record of the last execution of each notebook."""
+    status: dict[str, Any] = (
+        json.loads(STATUS.read_text("utf-8")) if STATUS.exists() else {}
+    )
+    return status
+
+
+def inputs_digest(name: str) -> str:
+    """Return a digest of what a notebook is made from: its chapter and the library."""
+    digest = hashlib.sha256()
+    library = [
+        path
+        for path in sorted((ROOT / "ictd_lib").rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    ]
+    for path in [CHAPTERS / f"{name}.md", *library]:
+        digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode())
+        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return digest.hexdigest()
+
+
+# --- Pairs ---------------------------------------------------------------------------------------
+
+
+def pair_differences(chapter: Any, notebook: Any) -> list[str]:
+    """Say where a notebook's inputs differ from its chapter's; an empty list if nowhere."""
+    differences = []
+    ours, theirs = chapter.cells, notebook.cells
+    if len(ours) != len(theirs):
+        differences.append(
+            f"the chapter has {len(ours)} cells, the notebook {len(theirs)}"
+        )
+    for number, (cell, other) in enumerate(zip(ours, theirs, strict=False)):
+        for part in ("cell_type", "source", "metadata"):
+            if cell[part] != other[part]:
+                first_line = cell.source.strip().partition("\n")[0][:60]
+                differences.append(f"cell {number} ({first_line!r}): another {part}")
+    return differences
+
+
+def problem_with(name: str, status: dict[str, Any]) -> str | None:
+    """Say in what way a chapter's notebook is out of date, or return None."""
+    notebook = read_notebook(name)
+    if notebook is None:
+        return "not executed yet"
+    differences = pair_differences(read_chapter(name), notebook)
+    if differences:
+        return f"notebook and chapter differ: {differences[0]}"
+    if status.get(name, {}).get("inputs") != inputs_digest(name):
+        return "the chapter or ictd_lib changed since the notebook was executed"
+    return None
+
+
+def stray_notebooks() -> list[str]:
+    """Return notebooks that have no chapter."""
+    return sorted(
+        {path.stem for path in NOTEBOOKS.glob("*.ipynb")} - set(chapter_names())
+    )
+
+
+def edited_alone(name: str, status: dict[str, Any]) -> bool:
+    """Tell whether the notebook was edited and its chapter was not: executing would lose the edit."""
+    notebook, chapter = read_notebook(name), CHAPTERS / f"{name}.md"
+    return (
+        notebook is not None
+        and status.get(name, {}).get("chapter") == _digest(chapter)
+        and bool(pair_differences(read_chapter(name), notebook))
+    )
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+
+
+# --- Execution -----------------------------------------------------------------------------------
+
+
+class OneKernel(KernelSpecManager):
+    """Offers one kernel, that of the Python given, whatever else this machine has installed."""
+
+    def __init__(self, python: str) -> None:
+        super().__init__()
+        self.python = python
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002
+        """Return the kernel, whatever it is called."""
+        argv = [self.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(
+            argv=argv,
+            display_name=KERNELSPEC["display_name"],
+            language=KERNELSPEC["language"],
+        )
+
+
+def kernel_environment(threads: int, scratch: Path) -> dict[str, str]:
+    """Return the environment notebooks are executed and checked in: no user's settings, no bars."""
+    return (
+        os.environ
+        | {
+            **dict.fromkeys(THREAD_VARIABLES, str(threads)),
+            "IPYTHONDIR": str(scratch / "ipython"),
+            "JUPYTER_CONFIG_DIR": str(scratch / "jupyter"),
+            "MPLCONFIGDIR": str(_font_cache()),
+            "PYTHONWARNINGS": "default",  # a deprecation in the library is seen, and fails, too
+            "TQDM_DISABLE": "1",  # a bar's seconds differ every time
+        }
+    )
+
+
+def warm_fonts(python: str = sys.executable) -> None:
+    """Let matplotlib list this machine's fonts once, here: in a cell it would warn of the wait."""
+    environment = os.environ | {"MPLCONFIGDIR": str(_font_cache())}
+    command = [python, "-W", "ignore", "-c", "import matplotlib.font_manager"]
+    subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
+
+
+def _font_cache() -> Path:
+    # A fixed place: a fresh list of fonts takes seconds. No user's matplotlibrc is read there.
+    folder = ROOT / "_build" / "matplotlib"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+class PeakMemory(threading.Thread):
+    """Watches a kernel's memory; `megabytes` is the most it held."""
+
+    def __init__(self, process_id: Callable[[], int | None]) -> None:
+        super().__init__(daemon=True)
+        self.megabytes = 0.0
+        self._process_id = process_id
+        self._finished = threading.Event()
+
+    def run(self) -> None:
+        """Look every twentieth of a second until told to stop."""
+        while not self._finished.wait(0.05):
+            number = self._process_id()
+            if number is not None:
+                with contextlib.suppress(psutil.Error, OSError):
+                    self.megabytes = max(
+                        self.megabytes, _resident_bytes(number) / 2**20
+                    )
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._finished.set()
+        self.join()
+
+
+def _resident_bytes(process_id: int) -> int:
+    """Return the memory held by a process: the highest so far where the system keeps count."""
+    record = Path(f"/proc/{process_id}/status")
+    if record.exists():
+        match = re.search(r"^VmHWM:\s+(\d+) kB", record.read_text(), flags=re.MULTILINE)
+        if match:
+            return int(match[1]) * 1024
+    return int(psutil.Process(process_id).memory_info().rss)
+
+
+def execute(
+    name: str,
+    notebook: Any,
+    *,
+    threads: int = 1,
+    python: str = sys.executable,
+    cell_done: Callable[[], object] = lambda: None,
+) -> Run:
+    """Execute a notebook from a fresh kernel and return it in its canonical form.
+
+    Raises `ChapterError` where a cell fails, or writes to the error stream (a warning, most often).
+    """
+    current = 0
+
+    def starting(cell_index: int, **_: Any) -> None:
+        nonlocal current
+        current = cell_index
+
+    def ended(**_: Any) -> None:
+        cell_done()
+
+    async def leave_ctrl_c_alone(**_: Any) -> None:
+        # nbclient turns Ctrl-C into an error deep inside its own code; a plain KeyboardInterrupt is wanted.
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+    with tempfile.TemporaryDirectory(prefix="ictd-") as folder:
+        scratch = Path(folder)
+        # A file socket, not a network port: two executions side by side can't take each other's.
+        transport = (
+            {} if os.name == "nt" else {"transport": "ipc", "ip": str(scratch / "k")}
+        )
+        kernel = AsyncKernelManager(
+            kernel_name="python3",
+            kernel_spec_manager=OneKernel(python),
+            connection_file=str(scratch / "k.json"),
+            **transport,
+        )
+        client = NotebookClient(
+            notebook,
+            km=kernel,
+            timeout=600,
+            resources={"metadata": {"path": str(NOTEBOOKS)}},
+            on_notebook_start=leave_ctrl_c_alone,
+            on_cell_start=starting,
+            on_cell_complete=ended,
+        )
+        log = scratch / "kernel.log"
+        memory = PeakMemory(lambda: getattr(kernel.provisioner, "pid", None))
+        memory.start()
+        begin = time.perf_counter()
+        try:
+            with log.open("wb") as stderr:
+                client.execute(
+                    env=kernel_environment(threads, scratch),
+                    stderr=stderr,
+                    cleanup_kc=True,
+                )
+        except CellExecutionError as error:
+            raise ChapterError(
+                f"{_place(name, notebook, current)}\n\n{error}"
+            ) from None
+        except CellTimeoutError as error:
+            raise ChapterError(f"{_place(name, notebook, current)}: {error}") from None
+        except DeadKernelError:
+            said = log.read_text(errors="replace")[-2000:]
+            raise ChapterError(
+                f"{_place(name, notebook, current)}: the kernel died\n\n{said}"
+            ) from None
+        finally:
+            memory.stop()
+        seconds = time.perf_counter() - begin
+    for index, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            if output.output_type == "stream" and output.name == "stderr":
+                raise ChapterError(
+                    f"{_place(name, notebook, index)} wrote to the error stream:\n\n{output.text}"
+                )
+    return Run(canonical(notebook), seconds, memory.megabytes)
+
+
+def _place(name: str, notebook: Any, index: int) -> str:
+    code_cells = [
+        i for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"
+    ]
+    number = code_cells.index(index) + 1 if index in code_cells else 0
+    return f"book/chapters/{name}.md, code cell {number} (cell {index} of the notebook)"
+
+
+def status_record(name: str, run: Run, threads: int) -> dict[str, Any]:
+    """Return what is recorded of an execution."""
+    packages = {}
+    for package in RECORDED_PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            # A local label (which build of torch) is no part of the version that was asked for.
+            packages[package] = importlib.metadata.version(package).partition("+")[0]
+    return {
+        "chapter": _digest(CHAPTERS / f"{name}.md"),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "inputs": inputs_digest(name),
+        "packages": packages,
+        "peak_megabytes": round(run.megabytes),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "seconds": round(run.seconds, 1),
+        "threads": threads,
+    }
+
+
+# --- Command line --------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m book.tools.notebooks", description="Execute the chapters."
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="CHAPTER", help="default: every chapter"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="also those that did not change"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="only say what is out of date"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="write there, not the repository"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=1, help="threads for numpy and torch"
+    )
+    parser.add_argument(
+        "--python", default=sys.executable, help="the Python whose kernel runs"
+    )
+    options = parser.parse_args(arguments)
+    if options.threads < 1:
+        parser.error(f"--threads must be at least 1, not {options.threads}")
+    known = chapter_names()
+    names = [Path(name).stem for name in options.names] or known
+    for name in names:
+        if name not in known:
+            parser.error(
+                f"no chapter {name!r}; there are: {', '.join(known) or 'none yet'}"
+            )
+    status = read_status()
+    try:
+        if options.check:
+            return _check(names, status)
+        if options.out is None and not options.all:
+            _refuse_to_lose_edits(names, status)
+            names = [name for name in names if problem_with(name, status)]
+        _execute_all(names, status, options.out, options.threads, options.python)
+        if options.out is None:
+            _forget_strays(status)
+    except ChapterError as error:
+        print(f"\n{error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. Notebooks that were finished are kept.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _check(names: list[str], status: dict[str, Any]) -> int:
+    problems = {
+        name: problem for name in names if (problem := problem_with(name, status))
+    }
+    problems |= dict.fromkeys(stray_notebooks(), "a notebook without a chapter")
+    for name, problem in problems.items():
+        print(f"{name}: {problem}", file=sys.stderr)
+    if problems:
+        print("Run `make notebooks`.", file=sys.stderr)
+    return int(bool(problems))
+
+
+def _refuse_to_lose_edits(names: list[str], status: dict[str, Any]) -> None:
+    for name in names:
+        if edited_alone(name, status):
+            raise ChapterError(
+                f"book/notebooks/{name}.ipynb was edited, book/chapters/{name}.md was not. To keep the edit:\n"
+                f"    jupytext --to md:myst --update book/notebooks/{name}.ipynb -o book/chapters/{name}.md\n"
+                f"to drop it:\n    make notebooks CHAPTERS={name} ALL=1"
+            )
+
+
+def _execute_all(
+    names: list[str],
+    status: dict[str, Any],
+    out: Path | None,
+    threads: int,
+    python: str,
+) -> None:
+    if not names:
+        print("Every notebook is up to date.")
+        return
+    folder = out or NOTEBOOKS
+    folder.mkdir(parents=True, exist_ok=True)
+    warm_fonts(python)
+    chapters = {name: read_chapter(name) for name in names}
+    cells = sum(
+        cell.cell_type == "code" for book in chapters.values() for cell in book.cells
+    )
+    with tqdm(total=cells, unit="cell", disable=None) as bar:
+        for name, chapter in chapters.items():
+            bar.set_description(name)
+            run = execute(
+                name, chapter, threads=threads, python=python, cell_done=bar.update
+            )
+            write(folder / f"{name}.ipynb", to_text(run.notebook))
+            if out is None:
+                status[name] = status_record(name, run, threads)
+                write(STATUS, to_text(status))
+            tqdm.write(f"{name}: {run.seconds:.1f} s, {run.megabytes:.0f} MB")
+            for limit in over_limits(run.seconds, run.megabytes):
+                tqdm.write(f"{name}: {limit}", file=sys.stderr)
+
+
+def over_limits(seconds: float, megabytes: float) -> Iterator[str]:
+    """Say which limits an execution broke."""
+    if seconds > MAX_SECONDS:
+        yield f"{seconds:.0f} s is over the {MAX_SECONDS:.0f} s that a reader should wait"
+    if megabytes > MAX_MEGABYTES:
+        yield f"{megabytes:.0f} MB is over the {MAX_MEGABYTES:.0f} MB that a free session has"
+
+
+def _forget_strays(status: dict[str, Any]) -> None:
+    known = set(chapter_names())
+    if set(status) - known:
+        write(
+            STATUS,
+            to_text({name: status[name] for name in sorted(known & set(status))}),
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

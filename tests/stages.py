@@ -1,0 +1,173 @@
+"""Run every check, one stage after another: quiet where all is well, all there is to know where not.
+
+    python -m tests.stages                 all stages
+    python -m tests.stages lint unit       these
+    python -m tests.stages --verbose       with everything that the stages print
+
+A stage that fails does not stop the others; the exit status says whether any did.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from book.tools import notebooks
+from book.tools.canonical import ROOT
+
+LOGS = ROOT / "_build" / "logs"
+PYTHON = sys.executable
+RUFF = str(Path(PYTHON).with_name("ruff"))
+PYTEST = f"{PYTHON} -m pytest -q -p no:cacheprovider"
+NBVAL = (
+    f"{PYTEST} --nbval --nbval-current-env --nbval-cell-timeout=600 "
+    "--nbval-sanitize-with tests/notebooks/sanitize.cfg book/notebooks"
+)
+PYTEST_COUNT = re.compile(r"^[= ]*(\d+ [a-z]+.* in \d[\d.]*s|no tests ran.*)\b.*$")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One check: its name, what it shows, and the commands that must succeed."""
+
+    name: str
+    about: str
+    commands: tuple[str, ...]
+
+
+# What fails soonest comes first.
+STAGES = (
+    Stage(
+        "lint",
+        "ruff, format and rules",
+        (f"{RUFF} format --check .", f"{RUFF} check ."),
+    ),
+    Stage("types", "mypy --strict", (f"{PYTHON} -m mypy",)),
+    Stage("unit", "unit and property tests of the library", (f"{PYTEST} tests/unit",)),
+    Stage(
+        "project", "packages, lock, environment, tools", (f"{PYTEST} tests/project",)
+    ),
+    Stage(
+        "pairs",
+        "chapters, notebooks and contents agree",
+        (f"{PYTEST} tests/notebooks/pairs",),
+    ),
+    Stage("nbval", "every notebook gives its stored outputs", (NBVAL,)),
+    Stage(
+        "repeat",
+        "1 and 2 threads give the same bytes",
+        (f"{PYTEST} tests/notebooks/repeat",),
+    ),
+    Stage(
+        "book", "the site builds without a warning", (f"{PYTHON} -m book.tools.build",)
+    ),
+    Stage("site", "the built site in a browser", (f"{PYTEST} tests/site",)),
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a stage."""
+
+    stage: Stage
+    passed: bool
+    seconds: float
+    counts: tuple[str, ...]
+
+
+def run(stage: Stage, *, verbose: bool) -> Outcome:
+    """Run a stage's commands up to the first that fails, and show what a reader needs of it."""
+    begin = time.perf_counter()
+    print(f"{stage.name:<9}{stage.about:<44}", end="\n" if verbose else "", flush=True)
+    environment = dict(os.environ)
+    if stage.name == "nbval":
+        notebooks.warm_fonts()
+        environment = notebooks.kernel_environment(1, ROOT / "_build" / "kernel")
+    lines: list[str] = []
+    for command in stage.commands:
+        status = _follow(command, environment, lines, verbose=verbose)
+        if status:
+            lines.append(f"`{command}` failed with status {status}\n")
+            break
+    seconds = time.perf_counter() - begin
+    LOGS.mkdir(parents=True, exist_ok=True)
+    (LOGS / f"test-{stage.name}.txt").write_text("".join(lines), encoding="utf-8")
+    counts = tuple(line.strip("= \n") for line in lines if PYTEST_COUNT.match(line))
+    print(f"{'FAILED' if status else 'ok':<7}{seconds:7.1f} s", flush=True)
+    if verbose:
+        return Outcome(stage, not status, seconds, counts)
+    if status:
+        print("\n" + "".join(lines), flush=True)
+    else:
+        skipped = [line.rstrip() for line in lines if line.startswith("SKIPPED")]
+        print(*skipped, *counts, sep="\n", flush=True)
+    return Outcome(stage, not status, seconds, counts)
+
+
+def _follow(
+    command: str, environment: dict[str, str], lines: list[str], *, verbose: bool
+) -> int:
+    """Run a command, collecting its lines; return its status."""
+    with subprocess.Popen(
+        command.split(),
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            if verbose:
+                print(line, end="", flush=True)
+    return process.returncode
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """Return the table that closes a run."""
+    rows = [
+        f"{o.stage.name:<9}{'ok' if o.passed else 'FAILED':<7}{o.seconds:8.1f} s  {'; '.join(o.counts)}"
+        for o in outcomes
+    ]
+    total = sum(o.seconds for o in outcomes)
+    return "\n".join(["", *rows, f"{'all':<9}{'':<7}{total:8.1f} s"])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; return the exit status."""
+    names = [stage.name for stage in STAGES]
+    parser = argparse.ArgumentParser(prog="make test", description="Check everything.")
+    parser.add_argument("names", nargs="*", metavar="STAGE", help=", ".join(names))
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args(arguments)
+    for name in options.names:
+        if name not in names:
+            parser.error(f"no stage {name!r}; there are: {', '.join(names)}")
+    chosen = [
+        stage for stage in STAGES if not options.names or stage.name in options.names
+    ]
+    outcomes = [run(stage, verbose=options.verbose) for stage in chosen]
+    print(summary(outcomes))
+    failed = [outcome.stage.name for outcome in outcomes if not outcome.passed]
+    if failed:
+        print(
+            f"\nFailed: {', '.join(failed)}. What they said is in {LOGS}",
+            file=sys.stderr,
+        )
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("\nStopped.")
