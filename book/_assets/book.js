@@ -1,0 +1,56 @@
+// What the theme leaves undone for readers who use a keyboard or a screen reader.
+// A classic script without dependencies, so that it also works from file://.
+"use strict";
+
+(() => {
+  // A box whose content scrolls sideways can be scrolled with the arrow keys only once
+  // it has the focus, and is announced only if it has a name.
+  const SCROLLERS = [
+    ["div.math", "Equation"],
+    ["div.highlight > pre", "Code"],
+    [".cell_output pre", "Output"],
+    [".pst-scrollable-table-container", "Table"],
+    [".cell_output .output.text_html", "Output"],
+  ];
+
+  const nameScrollers = () => {
+    for (const [selector, name] of SCROLLERS) {
+      for (const box of document.querySelectorAll(selector)) {
+        if (box.scrollWidth > box.clientWidth + 1) {
+          box.tabIndex = 0;
+          box.setAttribute("role", "group");
+          box.setAttribute("aria-label", `${name}, scrolls sideways`);
+        } else {
+          for (const attribute of ["tabindex", "role", "aria-label"]) box.removeAttribute(attribute);
+        }
+      }
+    }
+  };
+
+  // The theme's icon buttons name themselves only by a title, which its tooltips move away.
+  const nameButtons = () => {
+    for (const button of document.querySelectorAll("button[title]:not([aria-label])")) {
+      button.setAttribute("aria-label", button.title);
+    }
+  };
+
+  // A link in the title of a folded solution leads to its exercise; only the rest folds.
+  const keepTitleLinks = () => {
+    for (const link of document.querySelectorAll(".dropdown > .admonition-title a")) {
+      link.addEventListener("click", (event) => event.stopPropagation());
+    }
+  };
+
+  const start = () => {
+    nameButtons();
+    keepTitleLinks();
+    nameScrollers();
+    window.addEventListener("resize", nameScrollers);
+    window.addEventListener("load", nameScrollers);
+    // A folded box opens, or a formula is set at last: widths change without a resize.
+    new ResizeObserver(nameScrollers).observe(document.querySelector("article") || document.body);
+  };
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();
