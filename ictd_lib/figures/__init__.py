@@ -1,0 +1,17 @@
+"""Figures that move: one mechanism for the whole book.
+
+A figure is a script that draws (``js/``) and a Python function that hands it numbers and
+controls. It computes in the reader's browser, and lives in two places from one source:
+
+* in a **live notebook** it is an `anywidget`: each control is a trait, so
+  ``figure.sharpness = 20`` moves the slider, and the slider changes ``figure.sharpness``;
+* in a **static page** it is an HTML element with a still picture and the numbers; the site's
+  script finds it and puts the figure in its place. Where no script runs, the picture stays.
+
+Importing this package loads neither anywidget nor matplotlib. Making a figure does; both
+come with ``pip install 'ictd-lib[run]'``.
+"""
+
+from ictd_lib.figures.weighted_td import weighted_td_playground
+
+__all__ = ["weighted_td_playground"]

@@ -1,0 +1,259 @@
+"""The playground of chapter 1: weighted softmax TD, moved by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ictd_lib.chain import Floats, MarkovRewardProcess
+from ictd_lib.context import Context
+from ictd_lib.families import (
+    boyan_chain,
+    random_boyan_chain,
+    random_ergodic_chain,
+    random_walk,
+)
+from ictd_lib.figures.controls import Again, Choice, Control, Slider
+from ictd_lib.figures.sampling import sample
+
+if TYPE_CHECKING:
+    from ictd_lib.figures.widget import Figure
+
+FEATURES = (
+    ("one-hot", "one-hot"),
+    ("arc", "neighbours alike"),
+    ("random", "random directions"),
+)
+TITLE = "Weighted softmax TD on one context"
+
+
+def weighted_td_playground(
+    *,
+    chain: str = "random-boyan",
+    features: str = "one-hot",
+    sharpness: float = 3.0,
+    gamma: float = 0.9,
+    alpha: float = 1.0,
+    iterations: int = 20,
+    context_length: int = 300,
+    seed: int = 1,
+    process: MarkovRewardProcess | None = None,
+) -> Figure:
+    """Weighted softmax TD as a figure that moves: values, kernel and error.
+
+    Parameters
+    ----------
+    chain : str
+        ``"random-boyan"``, ``"boyan"``, ``"walk"``, ``"ergodic"``, or ``"given"`` with a
+        ``process``.
+    features : str
+        ``"one-hot"``, ``"arc"`` or ``"random"``; all of norm 1.
+    sharpness : float
+        :math:`\\tau` in the score :math:`g(s, s') = \\tau\\,\\langle x(s), x(s')\\rangle`,
+        from 0.1 to 100.
+    gamma, alpha : float
+        Discount (up to 0.99) and step size (up to 3).
+    iterations : int
+        ``t``, up to 200: which iterate is shown.
+    context_length : int
+        ``n``, from 5 to 5000.
+    seed : int
+        Which context. The same seed gives the same context in Python and in the browser.
+    process : MarkovRewardProcess, optional
+        A chain of your own, offered beside the others and shown first. Its discount gives
+        way to ``gamma``.
+
+    Returns
+    -------
+    Figure
+        A widget with one trait per argument (except ``process``).
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range; the message names it.
+    ImportError
+        If anywidget isn't installed.
+    """
+    chains = _chains()
+    if process is not None:
+        chains = {"given": ("the given one", process), **chains}
+        chain = "given" if chain == "random-boyan" else chain
+    chains = {name: (text, _rounded(mrp)) for name, (text, mrp) in chains.items()}
+    controls: tuple[Control, ...] = (
+        Choice(
+            "chain", "chain", tuple((name, text) for name, (text, _) in chains.items())
+        ),
+        Choice("features", "features x(s)", FEATURES),
+        Slider("sharpness", "sharpness τ", 0.1, 100, 0.05, log=True),
+        Slider("gamma", "discount γ", 0, 0.99, 0.01),
+        Slider("alpha", "step size α", 0.05, 3, 0.05),
+        Slider(
+            "context_length", "context length n", 5, 5000, 0.05, log=True, whole=True
+        ),
+        Slider("iterations", "iterations t", 0, 200, 1, whole=True, play=True),
+        Again("seed", "New context"),
+    )
+    state = {
+        "chain": chain,
+        "features": features,
+        "sharpness": sharpness,
+        "gamma": gamma,
+        "alpha": alpha,
+        "context_length": context_length,
+        "iterations": iterations,
+        "seed": seed,
+    }
+    data = {
+        "title": TITLE,
+        "chains": [
+            {
+                "name": name,
+                "P": mrp.transition.tolist(),
+                "r": mrp.reward.tolist(),
+                "start": mrp.initial.tolist(),
+                # One-hot features are the script's own.
+                "features": {
+                    f: _features(f, mrp.n_states).tolist() for f in ("arc", "random")
+                },
+            }
+            for name, (_, mrp) in chains.items()
+        ],
+    }
+    Figure = _figure_class()
+    return Figure(
+        "weighted-td",
+        controls,
+        state,
+        data,
+        lambda now: _still(chains[now["chain"]][1], now),
+    )
+
+
+def _figure_class() -> type[Figure]:
+    try:
+        from ictd_lib.figures.widget import Figure
+    except ImportError as missing:
+        raise ImportError(
+            f"a figure that moves needs {missing.name}: pip install 'ictd-lib[run]'"
+        ) from missing
+    return Figure
+
+
+def _chains() -> dict[str, tuple[str, MarkovRewardProcess]]:
+    rng = np.random.default_rng(1)
+    return {
+        "random-boyan": ("random Boyan", random_boyan_chain(10, rng, 0.9)),
+        "boyan": ("Boyan’s own", boyan_chain(0.9)),
+        "walk": ("random walk", random_walk(9, 0.9)),
+        "ergodic": ("any state to any", random_ergodic_chain(8, rng, 0.9)),
+    }
+
+
+def _rounded(process: MarkovRewardProcess) -> MarkovRewardProcess:
+    """The process with probabilities of six decimals whose rows still sum to 1.
+
+    So the numbers in a page are short, and the same on every machine.
+    """
+    millionths = np.rint(process.transition * 1e6)
+    rows = np.arange(process.n_states)
+    millionths[rows, millionths.argmax(axis=1)] += 1e6 - millionths.sum(axis=1)
+    return MarkovRewardProcess(
+        millionths / 1e6, process.reward.round(6), process.discount, process.initial
+    )
+
+
+def _features(name: str, n_states: int) -> Floats:
+    """Feature vectors of norm 1, one a row."""
+    if name == "one-hot":
+        return np.eye(n_states)
+    if name == "arc":
+        angle = np.linspace(0, np.pi, n_states)
+    else:
+        angle = np.random.default_rng(2).uniform(0, 2 * np.pi, n_states)
+    return np.column_stack([np.cos(angle), np.sin(angle)]).round(6)
+
+
+# ---- the still picture ---------------------------------------------------------------------
+
+
+def _kernel(context: Context, scores: Floats) -> Floats:
+    """Rows of softmax weights, aggregated over the visits of each state."""
+    logits = np.where(context.counts() > 0, scores, -np.inf)
+    weights = context.counts() * np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def _iterate(
+    context: Context, kernel: Floats, state: Mapping[str, Any], bound: float
+) -> tuple[Floats, int]:
+    """The last iterate up to ``t`` whose values stay below the bound, and its number."""
+    v = np.zeros(context.n_states)
+    for done in range(state["iterations"]):
+        ahead = context.empirical_transition() @ v
+        step = kernel @ (context.mean_rewards() + state["gamma"] * ahead - v)
+        if np.abs(v + state["alpha"] * step).max() > bound:
+            return v, done
+        v = v + state["alpha"] * step
+    return v, state["iterations"]
+
+
+def _still(process: MarkovRewardProcess, state: Mapping[str, Any]) -> tuple[str, str]:
+    """The picture as an SVG document, and its description."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Picture
+    from matplotlib.style import context as style
+
+    context = sample(process, state["context_length"], state["seed"])
+    x = _features(state["features"], process.n_states)
+    kernel = _kernel(context, state["sharpness"] * x @ x.T)
+    possible = np.abs(process.reward).max() / (1 - state["gamma"])
+    v, done = _iterate(context, kernel, state, bound=100 * possible)
+    truth = MarkovRewardProcess(
+        process.transition, process.reward, state["gamma"]
+    ).values()
+    outcome = (
+        f"after {done} iterations the largest error is {np.abs(v - truth).max():.3g}"
+        if done == state["iterations"]
+        else f"the iteration diverges, shown after {done} steps"
+    )
+    alt = (
+        f"Left: estimated and true values of {process.n_states} states; {outcome}. "
+        f"Right: the kernel at sharpness {state['sharpness']:g} as a heat map; a state gives its "
+        f"own visits a weight of {kernel.diagonal().min():.2f} to {kernel.diagonal().max():.2f}."
+    )
+    # The default style and a fixed salt: the same bytes whatever the notebook has set.
+    plain = {
+        "svg.hashsalt": "ictd",
+        "svg.fonttype": "none",
+        "font.sans-serif": ["DejaVu Sans"],
+    }
+    with style("default"), mpl.rc_context(plain):
+        picture = Picture(figsize=(7.2, 3.2), layout="constrained")
+        left, right = picture.subplots(1, 2)
+        left.plot(
+            truth,
+            "_",
+            color="black",
+            markersize=14,
+            markeredgewidth=2,
+            label="true value",
+        )
+        left.plot(v, "o", color="#0072b2", label=f"v after {done} iterations")
+        left.set(xlabel="state", ylabel="value", xticks=range(process.n_states))
+        left.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+        mesh = right.pcolormesh(
+            kernel, cmap="Blues", vmin=0, vmax=1, edgecolors="#d1d5da"
+        )
+        right.set(xlabel="source state s′", ylabel="query state s", aspect="equal")
+        centres = np.arange(process.n_states) + 0.5
+        right.set_xticks(centres, labels=range(process.n_states))
+        right.set_yticks(centres, labels=range(process.n_states))
+        right.invert_yaxis()
+        picture.colorbar(mesh, ax=right, label="weight")
+        page = StringIO()
+        picture.savefig(page, format="svg", metadata={"Date": None})
+    return page.getvalue(), alt

@@ -1,0 +1,97 @@
+"""A figure in a live notebook. Imported only when one is made: it needs anywidget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+
+from ictd_lib.figures.controls import Again, Choice, Control, Slider, as_data, checked
+from ictd_lib.figures.page import figure_html, module, stylesheet
+
+#: Draws the still picture for a state: (SVG document, description in words).
+Still = Callable[[Mapping[str, Any]], tuple[str, str]]
+
+
+class Figure(anywidget.AnyWidget):
+    """A figure that moves, each of its controls a trait that syncs both ways.
+
+    Parameters
+    ----------
+    name : str
+        Which script draws it.
+    controls : sequence of controls
+        What can be moved, and how far.
+    state : mapping
+        Where each control stands.
+    data : mapping
+        What else the script needs; JSON. Has at least a title.
+    still : callable
+        Draws the picture for readers without scripts.
+    """
+
+    _esm = module()
+    _css = stylesheet()
+
+    def __init__(
+        self,
+        name: str,
+        controls: Sequence[Control],
+        state: Mapping[str, Any],
+        data: Mapping[str, Any],
+        still: Still,
+    ) -> None:
+        state = checked(controls, state)
+        self._keys = tuple(state)
+        self._still = still
+        traits: dict[str, Any] = {
+            c.key: _trait(c, state[c.key]).tag(sync=True) for c in controls
+        }
+        traits["figure"] = traitlets.Unicode(name, read_only=True).tag(sync=True)
+        everything = {**data, "controls": as_data(controls)}
+        traits["data"] = traitlets.Dict(everything, read_only=True).tag(sync=True)
+        self.add_traits(**traits)
+        super().__init__()
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Where each control stands now."""
+        return {key: getattr(self, key) for key in self._keys}
+
+    def html(self) -> str:
+        """The figure as it stands, for a static page."""
+        still, alt = self._still(self.state)
+        return figure_html(self.figure, self.data, self.state, still, alt)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{key}={value!r}" for key, value in self.state.items())
+        return f"<{self.figure}: {values}>"
+
+    def _repr_mimebundle_(
+        self, **kwargs: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        # A live front end prefers the widget's view; a page, and a notebook that hasn't been
+        # run, get the HTML.
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None:
+            return None
+        data, metadata = bundle
+        return {**data, "text/plain": repr(self), "text/html": self.html()}, metadata
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+def _trait(control: Control, value: Any) -> traitlets.TraitType[Any, Any]:
+    match control:
+        case Slider(whole=True):
+            return traitlets.Int(value, min=int(control.low), max=int(control.high))
+        case Slider():
+            return traitlets.Float(value, min=control.low, max=control.high)
+        case Choice():
+            return traitlets.Enum([name for name, _ in control.options], value)
+        case Again():
+            return traitlets.Int(value, min=0, max=2**32 - 1)
