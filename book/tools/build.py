@@ -46,11 +46,19 @@ def inputs_digest() -> str:
     settings = sorted(
         f"{key}={value}" for key, value in os.environ.items() if key.startswith("BOOK_")
     )
-    remotes = subprocess.run(
-        ["git", "remote", "-v"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    digest.update("\n".join([*settings, remotes.stdout]).encode())
+    digest.update("\n".join([*settings, remotes()]).encode())
     return digest.hexdigest()
+
+
+def remotes() -> str:
+    """Return what git says of its remotes; an unpacked archive has none."""
+    if shutil.which("git") is None:
+        return ""
+    command = ["git", "remote", "-v"]
+    said = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return said.stdout
 
 
 def build() -> bool:

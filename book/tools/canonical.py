@@ -59,8 +59,8 @@ def canonical(notebook: Any) -> Any:
 
 
 def to_text(notebook: Any) -> str:
-    """Return the text of the file: keys sorted, one space of indent, a newline at the end."""
-    return json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+    """Return the text of the file: keys sorted, a line of source or output on its own line."""
+    return str(nbformat.writes(notebook)).rstrip("\n") + "\n"
 
 
 def cell_id(cell_type: str, source: str, seen: dict[str, int]) -> str:

@@ -110,6 +110,11 @@ def read_status() -> dict[str, Any]:
     return status
 
 
+def write_status(status: dict[str, Any]) -> None:
+    """Write the record."""
+    write(STATUS, json.dumps(status, indent=1, sort_keys=True) + "\n")
+
+
 def inputs_digest(name: str) -> str:
     """Return a digest of what a notebook is made from: its chapter and the library."""
     digest = hashlib.sha256()
@@ -441,7 +446,7 @@ def _refuse_to_lose_edits(names: list[str], status: dict[str, Any]) -> None:
         if edited_alone(name, status):
             raise ChapterError(
                 f"book/notebooks/{name}.ipynb was edited, book/chapters/{name}.md was not. To keep the edit:\n"
-                f"    jupytext --to md:myst --update book/notebooks/{name}.ipynb -o book/chapters/{name}.md\n"
+                f"    .venv/bin/jupytext --to md:myst book/notebooks/{name}.ipynb -o book/chapters/{name}.md\n"
                 f"to drop it:\n    make notebooks CHAPTERS={name} ALL=1"
             )
 
@@ -472,7 +477,7 @@ def _execute_all(
             write(folder / f"{name}.ipynb", to_text(run.notebook))
             if out is None:
                 status[name] = status_record(name, run, threads)
-                write(STATUS, to_text(status))
+                write_status(status)
             tqdm.write(f"{name}: {run.seconds:.1f} s, {run.megabytes:.0f} MB")
             for limit in over_limits(run.seconds, run.megabytes):
                 tqdm.write(f"{name}: {limit}", file=sys.stderr)
@@ -489,10 +494,7 @@ def over_limits(seconds: float, megabytes: float) -> Iterator[str]:
 def _forget_strays(status: dict[str, Any]) -> None:
     known = set(chapter_names())
     if set(status) - known:
-        write(
-            STATUS,
-            to_text({name: status[name] for name in sorted(known & set(status))}),
-        )
+        write_status({name: status[name] for name in known & set(status)})
 
 
 if __name__ == "__main__":
