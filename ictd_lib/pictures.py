@@ -22,8 +22,8 @@ COLORS = {
 
 #: Style of every static figure, for ``matplotlib.rcParams.update(BOOK_STYLE)``.
 BOOK_STYLE: dict[str, Any] = {
-    "figure.figsize": (7.2, 3.2),
-    "figure.dpi": 120,
+    "figure.figsize": (5.2, 3.0),  # on a phone, letters of 9 pixels
+    "figure.dpi": 144,
     "figure.constrained_layout.use": True,
     "axes.prop_cycle": f"cycler('color', {list(COLORS.values())})",
     "axes.spines.top": False,
@@ -36,5 +36,5 @@ BOOK_STYLE: dict[str, Any] = {
     "lines.linewidth": 1.8,
     "legend.frameon": False,
     "image.cmap": "viridis",
-    "font.size": 10.5,
+    "font.size": 10,
 }
