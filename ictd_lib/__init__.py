@@ -5,6 +5,9 @@ The modules are read in this order, and each depends only on those before it:
 * `ictd_lib.chain`: Markov reward processes, their values and stationary distributions
 * `ictd_lib.families`: random and classical chains
 * `ictd_lib.context`: a trajectory, and what it says about the chain
+* `ictd_lib.features`: what the learner sees of a state
+* `ictd_lib.kernel`: scores and softmax weights, or who updates whom
+* `ictd_lib.td`: weighted softmax TD, and the special cases of it
 """
 
 from ictd_lib.chain import (
@@ -20,17 +23,59 @@ from ictd_lib.families import (
     random_ergodic_chain,
     random_walk,
 )
+from ictd_lib.features import (
+    boyan_features,
+    gaussian_features,
+    one_hot_features,
+    unit_features,
+)
+from ictd_lib.kernel import (
+    attention_matrix,
+    context_kernel,
+    gaussian_scores,
+    inner_product_scores,
+    similarity_scores,
+    softmax_weights,
+)
+from ictd_lib.td import (
+    DivergenceError,
+    kernel_smoothed_td,
+    linear_td,
+    lstd,
+    tabular_td,
+    td_errors,
+    weighted_softmax_td,
+    weighted_td,
+)
 
 __all__ = [
     "Context",
+    "DivergenceError",
     "MarkovRewardProcess",
+    "attention_matrix",
     "boyan_chain",
+    "boyan_features",
     "closed_classes",
+    "context_kernel",
+    "gaussian_features",
+    "gaussian_scores",
+    "inner_product_scores",
+    "kernel_smoothed_td",
+    "linear_td",
+    "lstd",
+    "one_hot_features",
     "random_boyan_chain",
     "random_ergodic_chain",
     "random_walk",
     "sample_context",
+    "similarity_scores",
+    "softmax_weights",
     "stationary_distribution",
     "stochastic_matrix",
+    "tabular_td",
+    "td_errors",
+    "unit_features",
+    "weighted_softmax_td",
+    "weighted_td",
 ]
 __version__ = "0.1.0"
