@@ -45,6 +45,8 @@ from book.tools.canonical import KERNELSPEC, ROOT, canonical, to_text
 CHAPTERS = ROOT / "book" / "chapters"
 NOTEBOOKS = ROOT / "book" / "notebooks"
 STATUS = ROOT / "book" / "status.json"
+# A fixed place, since a fresh list of fonts takes seconds; no user's matplotlibrc is read there.
+FONT_CACHE = ROOT / "_build" / "matplotlib"
 
 # What a reader's laptop and a Binder session can be asked for.
 MAX_SECONDS = 60.0
@@ -210,7 +212,7 @@ def kernel_environment(threads: int, scratch: Path) -> dict[str, str]:
             **dict.fromkeys(THREAD_VARIABLES, str(threads)),
             "IPYTHONDIR": str(scratch / "ipython"),
             "JUPYTER_CONFIG_DIR": str(scratch / "jupyter"),
-            "MPLCONFIGDIR": str(_font_cache()),
+            "MPLCONFIGDIR": str(FONT_CACHE),
             "PYTHONWARNINGS": "default",  # a deprecation in the library is seen, and fails, too
             "TQDM_DISABLE": "1",  # a bar's seconds differ every time
         }
@@ -219,16 +221,10 @@ def kernel_environment(threads: int, scratch: Path) -> dict[str, str]:
 
 def warm_fonts(python: str = sys.executable) -> None:
     """Let matplotlib list this machine's fonts once, here: in a cell it would warn of the wait."""
-    environment = os.environ | {"MPLCONFIGDIR": str(_font_cache())}
+    FONT_CACHE.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"MPLCONFIGDIR": str(FONT_CACHE)}
     command = [python, "-W", "ignore", "-c", "import matplotlib.font_manager"]
     subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
-
-
-def _font_cache() -> Path:
-    # A fixed place: a fresh list of fonts takes seconds. No user's matplotlibrc is read there.
-    folder = ROOT / "_build" / "matplotlib"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 class PeakMemory(threading.Thread):

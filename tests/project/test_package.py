@@ -1,0 +1,95 @@
+"""The library stands alone: built, installed and imported with numpy and scipy only."""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+import ictd_lib
+from book.tools.canonical import ROOT
+
+HEAVY = "torch matplotlib ipywidgets anywidget IPython pandas"
+
+
+def run(*command: object, cwd: Path) -> str:
+    finished = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={},
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    options = ["--no-deps", "--no-build-isolation", "-q", "--disable-pip-version-check"]
+    run(sys.executable, "-m", "pip", "wheel", *options, "-w", folder, ROOT, cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_wheel_holds_the_library_its_licence_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.partition("/")[0] for name in names}
+    assert tops == {"ictd_lib", f"ictd_lib-{ictd_lib.__version__}.dist-info"}
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "ictd_lib/py.typed" in names
+
+
+def test_wheel_needs_numpy_and_scipy_only(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("METADATA")]
+        metadata = Parser().parsestr(archive.read(name).decode())
+    needed = [
+        line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line
+    ]
+    assert sorted(line.partition(">")[0] for line in needed) == ["numpy", "scipy"]
+
+
+def test_it_works_where_there_is_nothing_but_numpy_and_scipy(
+    wheel: Path, tmp_path: Path
+) -> None:
+    venv.create(tmp_path / "venv", with_pip=False)
+    python = tmp_path / "venv" / "bin" / "python"
+    (site,) = (tmp_path / "venv" / "lib").glob("*/site-packages")
+    for package in Path(sysconfig.get_path("purelib")).glob("*"):
+        if package.name.partition("-")[0].partition(".")[0] in {"numpy", "scipy"}:
+            (site / package.name).symlink_to(package)
+    install = [
+        "--python",
+        python,
+        "install",
+        "-q",
+        "--no-deps",
+        "--disable-pip-version-check",
+    ]
+    run(sys.executable, "-m", "pip", *install, wheel, cwd=tmp_path)
+    program = (
+        "import numpy, ictd_lib; process = ictd_lib.boyan_chain(0.9)\n"
+        "states = process.sample(100, numpy.random.default_rng(0))\n"
+        "print(len(process.values()), len(process.stationary()), len(states), ictd_lib.__file__)"
+    )
+    said = run(python, "-W", "error", "-c", program, cwd=tmp_path).split()
+    assert said[:3] == ["13", "13", "101"]
+    assert said[3].startswith(str(tmp_path))
+
+
+def test_importing_the_library_loads_nothing_heavy() -> None:
+    program = (
+        f"import sys, ictd_lib; print([m for m in {HEAVY.split()} if m in sys.modules])"
+    )
+    assert run(sys.executable, "-W", "error", "-c", program, cwd=ROOT).strip() == "[]"
+
+
+def test_version_is_the_same_everywhere(wheel: Path) -> None:
+    assert wheel.name.split("-")[1] == ictd_lib.__version__
