@@ -24,7 +24,8 @@ def number_from_zero(env: BuildEnvironment) -> None:
     """Lower the numbers that Sphinx just gave to chapters and their sections."""
     for docname, numbers in env.toc_secnumbers.items():
         env.toc_secnumbers[docname] = {
-            anchor: lowered(number) if number else number for anchor, number in numbers.items()
+            anchor: lowered(number) if number else number
+            for anchor, number in numbers.items()
         }
         # The sidebar and the previous/next links keep copies of their own.
         title = env.titles[docname]
@@ -38,7 +39,9 @@ def setup(app: Sphinx) -> dict[str, Any]:
     # and exercises, which reads it: hence the step in front of the latter.
     original = TocTreeCollector.assign_figure_numbers
 
-    def assign_figure_numbers(self: TocTreeCollector, env: BuildEnvironment) -> list[str]:
+    def assign_figure_numbers(
+        self: TocTreeCollector, env: BuildEnvironment
+    ) -> list[str]:
         number_from_zero(env)
         return original(self, env)
 

@@ -40,6 +40,7 @@ def remote_address(folder: Path) -> str:
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), "config", "--get", "remote.origin.url"],
+            check=False,
             capture_output=True,
             text=True,
         )
@@ -60,7 +61,9 @@ def theme_options(repository: str | None, branch: str) -> dict[str, Any]:
     }
 
 
-def set_buttons(app: Sphinx, config: Config, environment: Mapping[str, str] = os.environ) -> None:
+def set_buttons(
+    app: Sphinx, config: Config, environment: Mapping[str, str] = os.environ
+) -> None:
     """Give the theme its buttons (Sphinx's event config-inited)."""
     given = environment.get("BOOK_REPOSITORY")
     address = remote_address(Path(app.srcdir)) if given is None else given
@@ -69,7 +72,11 @@ def set_buttons(app: Sphinx, config: Config, environment: Mapping[str, str] = os
 
 
 def keep_notebook_downloads(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+    app: Sphinx,
+    page: str,
+    template: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
 ) -> None:
     """Offer the source of a page for download only if it is a notebook.
 
@@ -81,7 +88,9 @@ def keep_notebook_downloads(
     for group in context.get("header_buttons", []):
         if group.get("label") == "download-buttons":
             group["buttons"] = [
-                button for button in group["buttons"] if button["label"] != "download-source-button"
+                button
+                for button in group["buttons"]
+                if button["label"] != "download-source-button"
             ]
 
 

@@ -18,7 +18,11 @@ def wanted(script: Any) -> bool:
 
 
 def leave_out_thebe(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+    app: Sphinx,
+    page: str,
+    template: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
 ) -> None:
     """Take thebe's scripts off a page (Sphinx's event html-page-context)."""
     context["script_files"][:] = filter(wanted, context["script_files"])

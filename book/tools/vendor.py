@@ -38,7 +38,10 @@ class Package:
 
 def read_manifest(root: Path) -> list[Package]:
     """Return the packages that vendor.toml lists."""
-    return [Package(**entry) for entry in tomllib.loads((root / MANIFEST).read_text("utf-8"))["package"]]
+    return [
+        Package(**entry)
+        for entry in tomllib.loads((root / MANIFEST).read_text("utf-8"))["package"]
+    ]
 
 
 def read_checksums(root: Path) -> dict[str, str]:
@@ -54,8 +57,13 @@ def digest_here(root: Path, packages: list[Package]) -> dict[str, str]:
     folder nobody listed is seen too.
     """
     tops = sorted({Path(package.into).parent for package in packages})
-    files = sorted(path for top in tops for path in (root / top).rglob("*") if path.is_file())
-    return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    files = sorted(
+        path for top in tops for path in (root / top).rglob("*") if path.is_file()
+    )
+    return {
+        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
 
 
 def problems(found: dict[str, str], expected: dict[str, str]) -> list[str]:
@@ -67,7 +75,9 @@ def problems(found: dict[str, str], expected: dict[str, str]) -> list[str]:
         elif path not in expected:
             lines.append(f"{path}: not listed in {CHECKSUMS.name}")
         elif found[path] != expected[path]:
-            lines.append(f"{path}: sha256 is {found[path]}, {CHECKSUMS.name} says {expected[path]}")
+            lines.append(
+                f"{path}: sha256 is {found[path]}, {CHECKSUMS.name} says {expected[path]}"
+            )
     return lines
 
 
@@ -76,7 +86,11 @@ def fetch(root: Path, package: Package) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         wanted = f"{package.name}@{package.version}"
         packed = subprocess.run(
-            ["npm", "pack", "--silent", wanted], cwd=scratch, check=True, stdout=subprocess.PIPE, text=True
+            ["npm", "pack", "--silent", wanted],
+            cwd=scratch,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         with tarfile.open(Path(scratch, packed.stdout.split()[-1])) as archive:
             archive.extractall(scratch, filter="data")
@@ -85,7 +99,9 @@ def fetch(root: Path, package: Package) -> None:
         for pattern in package.files:
             matches = sorted(source.glob(pattern))
             if not matches:
-                raise FileNotFoundError(f"{MANIFEST.name}: {wanted} holds no file that matches {pattern!r}")
+                raise FileNotFoundError(
+                    f"{MANIFEST.name}: {wanted} holds no file that matches {pattern!r}"
+                )
             for match in matches:
                 copy = target / match.relative_to(source)
                 copy.parent.mkdir(parents=True, exist_ok=True)
@@ -96,21 +112,31 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one of the three modes; return the process's exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--accept", action="store_true", help="write the checksums of what was fetched")
-    mode.add_argument("--check", action="store_true", help="fetch nothing, compare what is here")
+    mode.add_argument(
+        "--accept", action="store_true", help="write the checksums of what was fetched"
+    )
+    mode.add_argument(
+        "--check", action="store_true", help="fetch nothing, compare what is here"
+    )
     options = parser.parse_args(arguments)
 
     packages = read_manifest(ROOT)
     if not options.check:
         for package in packages:
-            print(f"{package.name} {package.version} ({package.licence}): {package.purpose}")
+            print(
+                f"{package.name} {package.version} ({package.licence}): {package.purpose}"
+            )
             fetch(ROOT, package)
     found = digest_here(ROOT, packages)
     if options.accept:
         lines = [f"{digest}  {path}\n" for path, digest in found.items()]
         (ROOT / CHECKSUMS).write_text("".join(lines), "utf-8")
     faults = problems(found, read_checksums(ROOT))
-    print("\n".join(faults) if faults else f"{len(found)} vendored files are as {CHECKSUMS.name} says")
+    print(
+        "\n".join(faults)
+        if faults
+        else f"{len(found)} vendored files are as {CHECKSUMS.name} says"
+    )
     return 1 if faults else 0
 
 

@@ -39,7 +39,11 @@ def chromium() -> str | None:
 def page_names(site: Path) -> list[str]:
     """Return every page of the site, relative to it, less those that only redirect."""
     paths = sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
-    return [path.relative_to(site).as_posix() for path in paths if 'http-equiv="Refresh"' not in path.read_text("utf-8")]
+    return [
+        path.relative_to(site).as_posix()
+        for path in paths
+        if 'http-equiv="Refresh"' not in path.read_text("utf-8")
+    ]
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
@@ -52,7 +56,9 @@ class QuietHandler(SimpleHTTPRequestHandler):
 @contextmanager
 def served(site: Path) -> Iterator[str]:
     """Serve a folder on this machine alone; yield its address, without a final slash."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=str(site)))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(QuietHandler, directory=str(site))
+    )
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -77,6 +83,8 @@ def launched() -> Iterator[Browser]:
                 "--disable-background-networking",
                 "--disable-component-update",
                 "--disable-sync",
+                # Whatever asks another server fails at once, and is seen by the tests.
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
             ],
         )
         try:
@@ -85,7 +93,9 @@ def launched() -> Iterator[Browser]:
             browser.close()
 
 
-def new_context(browser: Browser, theme: str, width: int = WIDTHS[-1]) -> BrowserContext:
+def new_context(
+    browser: Browser, theme: str, width: int = WIDTHS[-1]
+) -> BrowserContext:
     """Return a fresh profile whose reader prefers the given theme and no motion."""
     return browser.new_context(
         viewport={"width": width, "height": 900},
@@ -103,4 +113,6 @@ def visit(page: Page, address: str) -> None:
 def resize(page: Page, width: int) -> None:
     """Give the page another width, and two frames to lay itself out."""
     page.set_viewport_size({"width": width, "height": 900})
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )

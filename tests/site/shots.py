@@ -7,7 +7,18 @@ The pictures go to _build/shots/, to be looked at by a person.
 
 import sys
 
-from browser import ROOT, SITE, THEMES, chromium, launched, new_context, page_names, resize, served, visit
+from browser import (
+    ROOT,
+    SITE,
+    THEMES,
+    chromium,
+    launched,
+    new_context,
+    page_names,
+    resize,
+    served,
+    visit,
+)
 
 SHOTS = ROOT / "_build" / "shots"
 PHONE_AND_WIDE = (360, 1440)
@@ -19,9 +30,16 @@ def main(words: list[str]) -> int:
         print(f"no built site at {SITE}: run `make book` first", file=sys.stderr)
         return 1
     if chromium() is None:
-        print("no Chromium on this machine (on Debian: apt-get install chromium)", file=sys.stderr)
+        print(
+            "no Chromium on this machine (on Debian: apt-get install chromium)",
+            file=sys.stderr,
+        )
         return 1
-    names = [name for name in page_names(SITE) if not words or any(word in name for word in words)]
+    names = [
+        name
+        for name in page_names(SITE)
+        if not words or any(word in name for word in words)
+    ]
     SHOTS.mkdir(parents=True, exist_ok=True)
     with served(SITE) as base, launched() as browser:
         for theme in THEMES:
@@ -30,7 +48,10 @@ def main(words: list[str]) -> int:
                 visit(page, f"{base}/{name}")
                 for width in PHONE_AND_WIDE:
                     resize(page, width)
-                    target = SHOTS / f"{name.removesuffix('.html').replace('/', '-')}-{width}-{theme}.png"
+                    target = (
+                        SHOTS
+                        / f"{name.removesuffix('.html').replace('/', '-')}-{width}-{theme}.png"
+                    )
                     page.screenshot(path=target, full_page=True)
                     print(target.relative_to(ROOT))
     return 0

@@ -1,0 +1,176 @@
+"""What must hold of a page, each check a function that returns the faults it found.
+
+test_pages.py asks them of every page of the book, test_checks.py of small pages with
+one planted fault each, so that a check that finds nothing is known to look.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import ConsoleMessage, Error, Page, Request, Response
+
+AXE = Path(__file__).parent / "vendor" / "axe-core" / "axe.min.js"
+AXE_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+
+
+@dataclass
+class Watch:
+    """What a page asks of the network and says on the console, from now on."""
+
+    base: str
+    requested: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def __enter__(self) -> "Watch":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.page.remove_listener("request", self.on_request)
+        self.page.remove_listener("response", self.on_response)
+        self.page.remove_listener("console", self.on_console)
+        self.page.remove_listener("pageerror", self.on_error)
+
+    def of(self, page: Page) -> "Watch":
+        """Start to listen to a page."""
+        self.page = page
+        page.on("request", self.on_request)
+        page.on("response", self.on_response)
+        page.on("console", self.on_console)
+        page.on("pageerror", self.on_error)
+        return self
+
+    def on_request(self, request: Request) -> None:
+        self.requested.append(request.url)
+
+    def on_response(self, response: Response) -> None:
+        if response.status >= 400:
+            self.missing.append(response.url)
+
+    def on_console(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.errors.append(message.text)
+
+    def on_error(self, error: Error) -> None:
+        self.errors.append(str(error))
+
+    def faults(self) -> list[str]:
+        """Return what the page should not have asked or said."""
+        inside = (f"{self.base}/", "data:", "blob:")
+        outside = [url for url in self.requested if not url.startswith(inside)]
+        return (
+            [f"asks another server: {url}" for url in outside]
+            + [f"asks for what is not there: {url}" for url in self.missing]
+            + [f"error on the console: {text}" for text in self.errors]
+        )
+
+
+def unfold(page: Page) -> None:
+    """Open every folded box, so that what is in it is looked at too."""
+    page.evaluate(
+        """async () => {
+            for (const box of document.querySelectorAll("article details")) box.open = true;
+            for (const button of document.querySelectorAll("article .toggle-button-hidden")) button.click();
+            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+        }"""
+    )
+
+
+TEXT_FAULTS = r"""() => {
+    const faults = [];
+    for (const math of document.querySelectorAll(".math")) {
+        if (!math.querySelector("mjx-container")) faults.push(`formula not set: ${math.textContent.slice(0, 80)}`);
+    }
+    for (const error of document.querySelectorAll("mjx-merror, mjx-container [data-mjx-error]")) {
+        const what = error.getAttribute("data-mjx-error") || error.textContent;
+        faults.push(`MathJax cannot read a formula: ${what.slice(0, 80)}`);
+    }
+    const skipped = "pre, code, script, style, noscript, textarea, mjx-container";
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const text = walker.currentNode.textContent;
+        if (/\$\$|\\[()[\]]|\\(begin|end|frac|mathbb|mathcal)\b|\{(prf:|ref|eq|cite|term|doc|numref)[^}]*\}`/.test(text)
+            && !walker.currentNode.parentElement.closest(skipped)) faults.push(`raw TeX or markup: ${text.trim().slice(0, 80)}`);
+    }
+    return faults;
+}"""
+
+PICTURE_FAULTS = r"""() => {
+    const faults = [];
+    const main = document.querySelector("main") || document.body;
+    const seen = (element, what) => {
+        const { width, height, left, right } = element.getBoundingClientRect();
+        if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) || width < 32 || height < 32) {
+            faults.push(`${what} not seen (${Math.round(width)} x ${Math.round(height)})`);
+        } else if (left < 0 || right > innerWidth + 1) {
+            faults.push(`${what} stands outside the window (${Math.round(left)} to ${Math.round(right)} of ${innerWidth})`);
+        }
+    };
+    for (const image of main.querySelectorAll("img")) {
+        const what = `picture ${image.src.slice(-40)}`;
+        if (!image.complete || image.naturalWidth === 0) faults.push(`${what} not loaded`);
+        if (!(image.alt || "").trim()) faults.push(`${what} has no text in its place`);
+        seen(image, what);
+    }
+    for (const figure of main.querySelectorAll("figure")) seen(figure, `figure ${figure.id}`);
+    return faults;
+}"""
+
+WIDTH_FAULTS = r"""() => {
+    const page = document.documentElement;
+    if (page.scrollWidth <= page.clientWidth) return [];
+    const wide = [...document.body.querySelectorAll("*")].filter(
+        (element) => element.getBoundingClientRect().right > page.clientWidth + 1 && element.checkVisibility());
+    const names = wide.slice(0, 3).map((element) => `${element.tagName.toLowerCase()}.${element.className}`);
+    return [`scrolls sideways: ${page.scrollWidth} px wide in ${page.clientWidth}; see ${names.join(", ")}`];
+}"""
+
+# An icon of the theme is a class name and a letter of an icon font: without its rule, nothing.
+ICON_FAULTS = r"""() => [...document.querySelectorAll("i[class*='fa-'], span[class*='fa-']")]
+    .filter((icon) => icon.checkVisibility())
+    .filter((icon) => ["none", "normal", ""].includes(getComputedStyle(icon, "::before").content))
+    .map((icon) => `icon without a picture: ${icon.className}`)"""
+
+AXE_FAULTS = """async (tags) => {
+    const found = await axe.run(document, { runOnly: tags, resultTypes: ["violations"] });
+    return found.violations.flatMap((rule) => rule.nodes.map((node) => {
+        const why = node.failureSummary.split("\\n").slice(1, 2).join("").trim();
+        return `${rule.id}: ${node.target.join(" ")}: ${why}`;
+    }));
+}"""
+
+
+def look(page: Page) -> list[str]:
+    """Return the faults that show at the page's present width."""
+    faults: list[str] = []
+    for script in (TEXT_FAULTS, PICTURE_FAULTS, WIDTH_FAULTS, ICON_FAULTS):
+        faults += page.evaluate(script)
+    return faults
+
+
+def accessibility(page: Page) -> list[str]:
+    """Return axe's violations of WCAG 2.1, levels A and AA, at the page's present width."""
+    if page.evaluate("() => typeof window.axe === 'undefined'"):
+        page.evaluate(AXE.read_text("utf-8"))
+    faults: list[str] = page.evaluate(AXE_FAULTS, AXE_RULES)
+    return faults
+
+
+def theme_fault(page: Page, theme: str) -> list[str]:
+    """Return a fault if the page is not shown in the theme that its reader prefers."""
+    colour: str = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    channels = [float(part) for part in re.findall(r"[\d.]+", colour)[:3]]
+    is_dark = sum(channels) < 3 * 128
+    return (
+        []
+        if is_dark == (theme == "dark")
+        else [f"not in the {theme} theme: its ground is {colour}"]
+    )
+
+
+def about(faults: list[str], **where: Any) -> list[str]:
+    """Return the faults, each with where it was found."""
+    place = ", ".join(f"{value}" for value in where.values())
+    return [f"[{place}] {fault}" for fault in faults]

@@ -1,0 +1,101 @@
+"""Every page, at every width, in both themes: what a reader must never meet."""
+
+import gzip
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from browser import SITE, THEMES, WIDTHS, page_names, resize, visit
+from checks import Watch, about, accessibility, look, theme_fault, unfold
+from playwright.sync_api import Page
+
+NAMES = page_names(SITE) if SITE.is_dir() else ["index.html"]
+
+# Bytes over the wire, gzip. At 1.6 Mbit/s ("fast 3G") the second takes a second and a half.
+FIRST_LOAD = 2_500_000
+BEFORE_THE_FIRST_TEXT = 300_000
+
+
+def weight(site: Path, urls: list[str]) -> int:
+    """Return how many bytes a reader's browser fetches for these addresses."""
+    paths = {unquote(urlsplit(url).path).lstrip("/") for url in urls}
+    return sum(
+        len(gzip.compress((site / path).read_bytes(), mtime=0))
+        for path in paths
+        if (site / path).is_file()
+    )
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("name", NAMES)
+def test_page_has_no_fault(
+    site: Path, base: str, pages: dict[str, Page], name: str, theme: str
+) -> None:
+    page = pages[theme]
+    resize(page, WIDTHS[-1])
+    with Watch(base).of(page) as watch:
+        visit(page, f"{base}/{name}")
+        faults = about(theme_fault(page, theme), theme=theme)
+        unfold(page)
+        for width in WIDTHS:
+            resize(page, width)
+            faults += about(look(page) + accessibility(page), theme=theme, width=width)
+        faults += watch.faults()
+    if (total := weight(site, watch.requested)) > FIRST_LOAD:
+        faults.append(f"first load of {total} bytes, more than {FIRST_LOAD}")
+    assert not faults, "\n".join([name, *faults])
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "notebooks/" in name])
+def test_little_stands_before_the_first_text(
+    site: Path, base: str, pages: dict[str, Page], name: str
+) -> None:
+    page = pages["light"]
+    visit(page, f"{base}/{name}")
+    blocking: list[str] = page.evaluate(
+        """() => [location.href,
+            ...[...document.querySelectorAll("link[rel=stylesheet]")].map((link) => link.href),
+            ...[...document.querySelectorAll("head script[src]:not([defer], [async])")].map((script) => script.src)]"""
+    )
+    assert weight(site, blocking) <= BEFORE_THE_FIRST_TEXT
+
+
+def test_menus_open_on_a_phone_and_have_no_fault(
+    base: str, pages: dict[str, Page]
+) -> None:
+    faults = []
+    for theme in THEMES:
+        page = pages[theme]
+        resize(page, WIDTHS[0])
+        for menu in ("primary", "secondary"):
+            visit(page, f"{base}/{NAMES[0] if menu == 'primary' else first_chapter()}")
+            page.locator(f".{menu}-toggle").first.click()
+            page.locator(f"#pst-{menu}-sidebar-modal[open]").wait_for()
+            faults += about(look(page) + accessibility(page), theme=theme, menu=menu)
+    assert not faults, "\n".join(faults)
+
+
+def test_search_finds_a_word(base: str, pages: dict[str, Page]) -> None:
+    page = pages["light"]
+    resize(page, WIDTHS[0])
+    with Watch(base).of(page) as watch:
+        visit(page, f"{base}/search.html?q=Bellman")
+        page.locator("#search-results li a").first.wait_for()
+        assert not watch.faults()
+    assert not about(look(page) + accessibility(page), page="search results")
+
+
+def test_reader_can_choose_the_theme(base: str, pages: dict[str, Page]) -> None:
+    page = pages["light"]
+    resize(page, WIDTHS[-1])
+    visit(page, f"{base}/{NAMES[0]}")
+    modes = set()
+    for _ in range(3):
+        page.locator(".theme-switch-button").first.click()
+        modes.add(page.evaluate("() => document.documentElement.dataset.mode"))
+    page.evaluate("() => localStorage.clear()")
+    assert modes == {"light", "dark", "auto"}
+
+
+def first_chapter() -> str:
+    return next(name for name in NAMES if "notebooks/" in name)
