@@ -226,12 +226,11 @@ def _still(process: MarkovRewardProcess, state: Mapping[str, Any]) -> tuple[str,
         f"own visits a weight of {kernel.diagonal().min():.2f} to {kernel.diagonal().max():.2f}."
     )
     # The default style and a fixed salt: the same bytes whatever the notebook has set.
-    plain = {
-        "svg.hashsalt": "ictd",
-        "svg.fonttype": "none",
-        "font.sans-serif": ["DejaVu Sans"],
-    }
-    with style("default"), mpl.rc_context(plain):
+    with (
+        style("default"),
+        mpl.rc_context({"svg.hashsalt": "ictd", "svg.fonttype": "none"}),
+        mpl.rc_context({"font.sans-serif": ["DejaVu Sans"]}),
+    ):
         picture = Picture(figsize=(7.2, 3.2), layout="constrained")
         left, right = picture.subplots(1, 2)
         left.plot(
@@ -255,5 +254,9 @@ def _still(process: MarkovRewardProcess, state: Mapping[str, Any]) -> tuple[str,
         right.invert_yaxis()
         picture.colorbar(mesh, ax=right, label="weight")
         page = StringIO()
-        picture.savefig(page, format="svg", metadata={"Date": None})
+        picture.savefig(
+            page,
+            format="svg",
+            metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
+        )
     return page.getvalue(), alt

@@ -18,16 +18,15 @@ const plot = (() => {
     fill(document.createElementNS(SVG, tag), attributes, children);
   const label = (x, y, text, attributes = {}) => shape("text", { x, y, ...attributes }, text);
 
-  // A number for people: three digits, no exponent where none is needed, a true minus sign.
+  // A number for people: whole ones in full, others to three digits, with a power of ten only
+  // where it is needed and a true minus sign.
   function number(x) {
     const size = Math.abs(x);
-    let text;
-    if (size !== 0 && (size < 1e-3 || size >= 1e5)) {
+    let text = String(Number(x.toPrecision(3)));
+    if (size >= 1e5 || (size > 0 && size < 1e-3)) {
       const [digits, exponent] = x.toExponential(1).split("e");
       text = `${digits}·10${superscript(Number(exponent))}`;
-    } else {
-      text = String(Number(x.toPrecision(size >= 1000 ? 5 : 3)));
-    }
+    } else if (Number.isInteger(x)) text = String(x);
     return text.replace("-", "−");
   }
   const superscript = (n) =>

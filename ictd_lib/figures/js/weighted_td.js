@@ -75,7 +75,7 @@ figures["weighted-td"] = (stage, data) => {
   // ---- the pictures ---------------------------------------------------------------------
   function drawValues({ iterates, truth, limit, t }) {
     const { svg, begin, describe } = valuePanel;
-    const { width, height } = begin(260);
+    const { width, height } = begin(300);
     const box = { left: 40, top: 22, right: width - 8, bottom: height - 40 };
     // Room for the true values and the limit, and for iterates as far out again.
     const marks = [0, ...truth, ...limit.filter((x) => x !== null)];
