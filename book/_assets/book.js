@@ -32,6 +32,10 @@
     for (const button of document.querySelectorAll("button[title]:not([aria-label])")) {
       button.setAttribute("aria-label", button.title);
     }
+    // A name must contain the words that are seen ("Search Ctrl + K"): here they are the name.
+    for (const button of document.querySelectorAll(".search-button-field")) {
+      button.removeAttribute("aria-label");
+    }
   };
 
   // A link in the title of a folded solution leads to its exercise; only the rest folds.

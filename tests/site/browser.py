@@ -23,6 +23,9 @@ THEMES = ("light", "dark")
 # Resolves once the page will change no more: formulas set, fonts there, pictures decoded.
 # Pictures and notebook outputs below the fold must not be left to lazy loading.
 STANDSTILL = """async () => {
+    const still = new CSSStyleSheet();
+    still.replaceSync("*, ::before, ::after { transition: none !important; animation: none !important }");
+    document.adoptedStyleSheets.push(still);
     if (window.MathJax?.startup?.promise) await MathJax.startup.promise;
     const images = [...document.images];
     for (const image of images) image.loading = "eager";
