@@ -1,0 +1,195 @@
+"""A layer, in two forms: two heads, or one head and a temporal shift.
+
+Both write the TD error of every transition into the current values,
+:math:`c_j \\leftarrow c_j + \\alpha \\sum_k \\delta_k K(S_{k-1}, S_j)`, and both keep the target
+memory at :math:`b_j = \\gamma c_{j+1}`, if it was so at first. They differ in how:
+
+* `DualHeadBlock` lets a second head add the *change* of :math:`\\gamma c_{j+1}` to it;
+* `ShiftBlock` overwrites it with the *new* :math:`\\gamma c_{j+1}`, without attention.
+
+Where the memory starts elsewhere, :math:`e_j = b_j - \\gamma c_{j+1} \\ne 0`, they part ways: the
+dual head keeps :math:`e` for ever, the shift sets it to 0 in one layer.
+
+Source: Xie et al. (2026), equations 13-19, Lemma 1.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from ictd_lib.chain import checked_discount
+from ictd_lib.transformer.attention import attention_head
+from ictd_lib.transformer.matrices import keep_matrix, target_matrix
+from ictd_lib.transformer.prompt import PromptRows
+
+
+def temporal_shift(Y: Tensor) -> Tensor:
+    """:math:`Y\\,\\Pi`: column ``j`` receives column ``j + 1``, the last one 0.
+
+    As a movement of data: multiplying by the matrix would cost as much as attention.
+
+    Parameters
+    ----------
+    Y : (..., columns) tensor
+
+    Returns
+    -------
+    (..., columns) tensor
+    """
+    return torch.nn.functional.pad(Y[..., 1:], (0, 1))
+
+
+class Block(Protocol):
+    """What a layer must be able to do, whichever its form."""
+
+    discount: float
+
+    def __call__(self, Z: Tensor, A: Tensor, V: Tensor, queries: int = 1) -> Tensor:
+        """One layer on the whole prompt, by the paper's matrices."""
+
+    def advance(
+        self, target: Tensor, current: Tensor, gain: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The same layer on the two rows that change, given what attention adds to them."""
+
+
+class DualHeadBlock(nn.Module):
+    """Two heads with the same weights: one for current values, one for targets.
+
+    .. math::
+
+        Z' = Z + V Z W + \\mathcal W V Z W\\,\\Pi, \\qquad
+        W = \\mathrm{softmax}(Z^\\top A Z + M), \\qquad \\mathcal W V = \\gamma\\,e_{d+2} e_{d+3}^\\top V
+
+    Parameters
+    ----------
+    discount : float
+        :math:`\\gamma`, at least 0 and less than 1. There are no trainable parameters here: a
+        model hands over :math:`A` and :math:`V`.
+
+    Raises
+    ------
+    ValueError
+        If the discount isn't in [0, 1).
+
+    Notes
+    -----
+    Source: Xie et al. (2026), equations 13-17.
+    """
+
+    def __init__(self, discount: float) -> None:
+        super().__init__()
+        self.discount = checked_discount(discount)
+
+    def forward(self, Z: Tensor, A: Tensor, V: Tensor, queries: int = 1) -> Tensor:
+        """One layer.
+
+        Parameters
+        ----------
+        Z : (..., d + 3, n + queries) tensor
+            The prompt.
+        A, V : (d + 3, d + 3) tensor
+            :math:`A_l` and :math:`V_l`.
+        queries : int
+            How many columns at the end are never sources.
+
+        Returns
+        -------
+        (..., d + 3, n + queries) tensor
+        """
+        # The heads' weights W are the same; so the second head is a row of the first.
+        head = attention_head(Z, A, V, queries)
+        to_target = target_matrix(PromptRows.of(Z).dimension, self.discount).to(Z)
+        return Z + head + temporal_shift(to_target @ head)
+
+    def advance(
+        self, target: Tensor, current: Tensor, gain: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """:math:`b_j + \\gamma\\,\\Delta c_{j+1}` and :math:`c_j + \\Delta c_j`.
+
+        Parameters
+        ----------
+        target, current : (..., columns) tensor
+            The rows :math:`b` and :math:`c`.
+        gain : (..., columns) tensor
+            :math:`\\Delta c`, what attention adds to the current values.
+
+        Returns
+        -------
+        two (..., columns) tensors
+            The new target and current rows.
+        """
+        return target + self.discount * temporal_shift(gain), current + gain
+
+
+class ShiftBlock(nn.Module):
+    """One head, then the temporal shift module, which has no parameters.
+
+    .. math::
+
+        Y = Z + V Z\\,\\mathrm{softmax}(Z^\\top A Z + M), \\qquad Z' = U Y + \\mathcal W Y\\,\\Pi
+
+    Parameters
+    ----------
+    discount : float
+        :math:`\\gamma`, at least 0 and less than 1.
+
+    Raises
+    ------
+    ValueError
+        If the discount isn't in [0, 1).
+
+    Notes
+    -----
+    Source: Xie et al. (2026), equations 18 and 19.
+    """
+
+    def __init__(self, discount: float) -> None:
+        super().__init__()
+        self.discount = checked_discount(discount)
+
+    def forward(self, Z: Tensor, A: Tensor, V: Tensor, queries: int = 1) -> Tensor:
+        """One layer.
+
+        Parameters
+        ----------
+        Z : (..., d + 3, n + queries) tensor
+            The prompt.
+        A, V : (d + 3, d + 3) tensor
+            :math:`A_l` and :math:`V_l`.
+        queries : int
+            How many columns at the end are never sources.
+
+        Returns
+        -------
+        (..., d + 3, n + queries) tensor
+        """
+        dimension = PromptRows.of(Z).dimension
+        U = keep_matrix(dimension).to(Z)
+        W = target_matrix(dimension, self.discount).to(Z)
+        Y = Z + attention_head(Z, A, V, queries)
+        return U @ Y + temporal_shift(W @ Y)
+
+    def advance(
+        self, target: Tensor, current: Tensor, gain: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """:math:`\\gamma\\,(c + \\Delta c)_{j+1}` and :math:`c_j + \\Delta c_j`; the old target is not read.
+
+        Parameters
+        ----------
+        target, current : (..., columns) tensor
+            The rows :math:`b` and :math:`c`.
+        gain : (..., columns) tensor
+            :math:`\\Delta c`, what attention adds to the current values.
+
+        Returns
+        -------
+        two (..., columns) tensors
+            The new target and current rows.
+        """
+        del target
+        new = current + gain
+        return self.discount * temporal_shift(new), new

@@ -1,0 +1,115 @@
+"""The same function of the prompt, faster: two ways to use that features never change.
+
+A layer reads features to weigh the sources, and changes two rows only. So the row that
+attention writes can be computed from three rows,
+:math:`\\Delta c = W^\\top (w_r R + w_t b + w_c c)`, and :math:`W` is the same in every layer that
+has the same ``A``. `cached` keeps it, and pays :math:`O(n^2)` memory once; `fused` never holds
+it, and pays for its exponentials again in every layer. Both return what the model returns, in
+either form, on any prompt, on the invariant or off it.
+
+Which to use is the caller's choice: nothing here switches by itself.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad, scaled_dot_product_attention
+
+from ictd_lib.transformer.attention import attention_weights
+from ictd_lib.transformer.model import SoftmaxTDTransformer
+from ictd_lib.transformer.prompt import PromptRows, check_prompt
+
+
+def cached(model: SoftmaxTDTransformer, Z: Tensor, queries: int = 1) -> Tensor:
+    """``model(Z, queries)`` with the attention weights computed once for each ``A``.
+
+    With one ``A`` for all layers, a layer costs one product of a matrix and a vector.
+
+    Parameters
+    ----------
+    model : SoftmaxTDTransformer
+        Any, of either form. If it has an ``A`` for each layer, nothing is saved but the
+        products with rows that are known to be zero.
+    Z : (..., d + 3, n + queries) tensor
+        :math:`Z_0`.
+    queries : int
+        How many columns at the end are never sources.
+
+    Returns
+    -------
+    (..., d + 3, n + queries) tensor
+        :math:`Z_L`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``Z`` isn't a prompt for this model.
+    """
+    n = check_prompt(Z, queries, model.dimension, like=model.A)
+    rows = PromptRows.of(Z)
+    features, reward = Z[..., rows.features, :], Z[..., rows.reward, :]
+    target, current = Z[..., rows.target, :], Z[..., rows.current, :]
+    for layer in range(model.layers):
+        A, w = model.parameters_of(layer)
+        if layer < len(model.A):
+            weights = attention_weights(features, A, queries).mT
+        read = (w[0] * reward + w[1] * target + w[2] * current)[..., :n]
+        gain = (weights @ read[..., None])[..., 0]
+        target, current = model.block.advance(target, current, gain)
+    return _with_memory(Z, target, current)
+
+
+def fused(model: SoftmaxTDTransformer, Z: Tensor, queries: int = 1) -> Tensor:
+    """``model(Z, queries)`` in memory that is linear in the length of the context.
+
+    `torch.nn.functional.scaled_dot_product_attention` goes through the sources in tiles and
+    never holds a row of weights. It does so only if values have the dimension of keys; a
+    value here is one number, and is padded with zeros. ``scale=1``, since the scores of TD are
+    inner products as they are.
+
+    Parameters
+    ----------
+    model : SoftmaxTDTransformer
+        Any, of either form, weights shared or not.
+    Z : (..., d + 3, n + queries) tensor
+        :math:`Z_0`.
+    queries : int
+        How many columns at the end are never sources.
+
+    Returns
+    -------
+    (..., d + 3, n + queries) tensor
+        :math:`Z_L`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If ``Z`` isn't a prompt for this model.
+
+    Notes
+    -----
+    Memory is linear where torch has such a kernel for the dtype: on a CPU for float32 and
+    float64, on a GPU for float32. Elsewhere it is the same function, computed in full.
+    """
+    n = check_prompt(Z, queries, model.dimension, like=model.A)
+    rows = PromptRows.of(Z)
+    features, reward = Z[..., rows.features, :], Z[..., rows.reward, :]
+    target, current = Z[..., rows.target, :], Z[..., rows.current, :]
+    # The kernel takes (batch, heads, tokens, dimension).
+    flat = (-1, 1, Z.shape[-1], rows.dimension)
+    keys = features.mT.reshape(flat)[..., :n, :]
+    for layer in range(model.layers):
+        A, w = model.parameters_of(layer)
+        asks = (A @ features).mT.reshape(flat)
+        read = (w[0] * reward + w[1] * target + w[2] * current)[..., :n]
+        values = pad(read.reshape(-1, 1, n, 1), (0, rows.dimension - 1))
+        summed = scaled_dot_product_attention(asks, keys, values, scale=1.0)
+        gain = summed[..., 0].reshape(current.shape)
+        target, current = model.block.advance(target, current, gain)
+    return _with_memory(Z, target, current)
+
+
+def _with_memory(Z: Tensor, target: Tensor, current: Tensor) -> Tensor:
+    seen = Z[..., : PromptRows.of(Z).target, :]
+    return torch.cat([seen, target[..., None, :], current[..., None, :]], dim=-2)
