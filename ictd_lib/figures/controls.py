@@ -15,8 +15,9 @@ from typing import Any
 class Slider:
     """A number from ``low`` to ``high``.
 
-    ``log`` spaces the slider (and its ``step``) by powers of ten, ``whole`` keeps it to whole
-    numbers, and ``play`` gives the figure buttons that run through it.
+    ``log`` spaces the slider by powers of ten, and its ``step`` is then one of these (0.05:
+    twenty to a factor of ten). ``whole`` keeps it to whole numbers, and ``play`` gives the
+    figure buttons that run through it.
     """
 
     key: str

@@ -59,12 +59,11 @@ def figure_html(
         What the still picture shows, in words.
     """
     props = json.dumps({"data": data, "state": state}, separators=(",", ":"))
-    # Single quotes and percent signs: nothing is left that HTML would have to escape.
-    document = " ".join(still.replace('"', "'").split())
-    source = "data:image/svg+xml," + quote(document, safe=" '()*+,-./:;=@_~!$?")
+    # Quotation marks and ampersands become %22 and %26: nothing is left for HTML to escape.
+    document = quote(" ".join(still.split()), safe=" '()*+,-./:;=@_~!$?")
     return (
         f'<figure class="ictd-figure" data-figure="{html.escape(name)}" '
         f'data-props="{html.escape(props)}">\n'
-        f'<img src="{source}" alt="{html.escape(alt)}">\n'
+        f'<img src="data:image/svg+xml,{document}" alt="{html.escape(alt)}">\n'
         f"<figcaption>{html.escape(data['title'])}</figcaption>\n</figure>"
     )

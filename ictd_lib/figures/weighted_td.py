@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,9 @@ from ictd_lib.families import (
 )
 from ictd_lib.figures.controls import Again, Choice, Control, Slider
 from ictd_lib.figures.sampling import sample
+from ictd_lib.kernel import attention_matrix, context_kernel, inner_product_scores
+from ictd_lib.pictures import COLORS
+from ictd_lib.td import DivergenceError, weighted_softmax_td
 
 if TYPE_CHECKING:
     from ictd_lib.figures.widget import Figure
@@ -180,25 +184,28 @@ def _features(name: str, n_states: int) -> Floats:
 # ---- the still picture ---------------------------------------------------------------------
 
 
-def _kernel(context: Context, scores: Floats) -> Floats:
-    """Rows of softmax weights, aggregated over the visits of each state."""
-    logits = np.where(context.counts() > 0, scores, -np.inf)
-    weights = context.counts() * np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-
-def _iterate(
-    context: Context, kernel: Floats, state: Mapping[str, Any], bound: float
+def _shown(
+    process: MarkovRewardProcess,
+    context: Context,
+    scores: Floats,
+    state: Mapping[str, Any],
 ) -> tuple[Floats, int]:
-    """The last iterate up to ``t`` whose values stay below the bound, and its number."""
-    v = np.zeros(context.n_states)
-    for done in range(state["iterations"]):
-        ahead = context.empirical_transition() @ v
-        step = kernel @ (context.mean_rewards() + state["gamma"] * ahead - v)
-        if np.abs(v + state["alpha"] * step).max() > bound:
-            return v, done
-        v = v + state["alpha"] * step
-    return v, state["iterations"]
+    """Iterate ``t``, or the last before a divergence; and its number."""
+    # A hundred times the largest value that the chain can have, as in the script.
+    bound = 100 * np.abs(process.reward).max() / (1 - state["gamma"])
+    done = state["iterations"]
+    run = partial(
+        weighted_softmax_td,
+        context,
+        scores,
+        state["gamma"],
+        step_size=state["alpha"],
+        bound=bound,
+    )
+    try:
+        return run(done)[-1], done
+    except DivergenceError as error:
+        return run(error.iteration - 1)[-1], error.iteration - 1
 
 
 def _still(process: MarkovRewardProcess, state: Mapping[str, Any]) -> tuple[str, str]:
@@ -209,9 +216,9 @@ def _still(process: MarkovRewardProcess, state: Mapping[str, Any]) -> tuple[str,
 
     context = sample(process, state["context_length"], state["seed"])
     x = _features(state["features"], process.n_states)
-    kernel = _kernel(context, state["sharpness"] * x @ x.T)
-    possible = np.abs(process.reward).max() / (1 - state["gamma"])
-    v, done = _iterate(context, kernel, state, bound=100 * possible)
+    scores = inner_product_scores(x, state["sharpness"])
+    kernel = attention_matrix(context, context_kernel(context, scores))
+    v, done = _shown(process, context, scores, state)
     truth = MarkovRewardProcess(
         process.transition, process.reward, state["gamma"]
     ).values()
@@ -231,28 +238,20 @@ def _still(process: MarkovRewardProcess, state: Mapping[str, Any]) -> tuple[str,
         mpl.rc_context({"svg.hashsalt": "ictd", "svg.fonttype": "none"}),
         mpl.rc_context({"font.sans-serif": ["DejaVu Sans"]}),
     ):
-        picture = Picture(figsize=(7.2, 3.2), layout="constrained")
+        picture = Picture(figsize=(5.6, 3.1), layout="constrained")
         left, right = picture.subplots(1, 2)
-        left.plot(
-            truth,
-            "_",
-            color="black",
-            markersize=14,
-            markeredgewidth=2,
-            label="true value",
-        )
-        left.plot(v, "o", color="#0072b2", label=f"v after {done} iterations")
-        left.set(xlabel="state", ylabel="value", xticks=range(process.n_states))
+        left.plot(truth, "_k", markersize=12, markeredgewidth=2, label="true value")
+        left.plot(v, "o", color=COLORS["blue"], label=f"v, t = {done}")
+        left.set(xlabel="state", xticks=range(process.n_states))
         left.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
-        mesh = right.pcolormesh(
-            kernel, cmap="Blues", vmin=0, vmax=1, edgecolors="#d1d5da"
-        )
-        right.set(xlabel="source state s′", ylabel="query state s", aspect="equal")
-        centres = np.arange(process.n_states) + 0.5
-        right.set_xticks(centres, labels=range(process.n_states))
-        right.set_yticks(centres, labels=range(process.n_states))
+        right.pcolormesh(kernel, cmap="Blues", vmin=0, vmax=1, edgecolors="#d1d5da")
+        right.set(title="kernel", xlabel="source state s′", ylabel="query state s")
+        right.set_aspect("equal")
+        for axis in (right.xaxis, right.yaxis):
+            axis.set_ticks(
+                np.arange(process.n_states) + 0.5, labels=range(process.n_states)
+            )
         right.invert_yaxis()
-        picture.colorbar(mesh, ax=right, label="weight")
         page = StringIO()
         picture.savefig(
             page,

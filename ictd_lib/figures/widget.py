@@ -8,11 +8,26 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
-from ictd_lib.figures.controls import Again, Choice, Control, Slider, as_data, checked
+from ictd_lib.figures.controls import Control, as_data, checked
 from ictd_lib.figures.page import figure_html, module, stylesheet
 
 #: Draws the still picture for a state: (SVG document, description in words).
 Still = Callable[[Mapping[str, Any]], tuple[str, str]]
+
+
+class _Place(traitlets.TraitType[Any, Any]):
+    """Where a control stands: what the control itself accepts."""
+
+    def __init__(self, control: Control, value: Any) -> None:
+        self.control = control
+        super().__init__(value)
+
+    def validate(self, obj: Any, value: Any) -> Any:  # noqa: ARG002
+        try:
+            self.control.check(value)
+        except ValueError as error:
+            raise traitlets.TraitError(str(error)) from None
+        return value
 
 
 class Figure(anywidget.AnyWidget):
@@ -47,7 +62,7 @@ class Figure(anywidget.AnyWidget):
         self._keys = tuple(state)
         self._still = still
         traits: dict[str, Any] = {
-            c.key: _trait(c, state[c.key]).tag(sync=True) for c in controls
+            c.key: _Place(c, state[c.key]).tag(sync=True) for c in controls
         }
         traits["figure"] = traitlets.Unicode(name, read_only=True).tag(sync=True)
         everything = {**data, "controls": as_data(controls)}
@@ -83,15 +98,3 @@ class Figure(anywidget.AnyWidget):
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
-
-
-def _trait(control: Control, value: Any) -> traitlets.TraitType[Any, Any]:
-    match control:
-        case Slider(whole=True):
-            return traitlets.Int(value, min=int(control.low), max=int(control.high))
-        case Slider():
-            return traitlets.Float(value, min=control.low, max=control.high)
-        case Choice():
-            return traitlets.Enum([name for name, _ in control.options], value)
-        case Again():
-            return traitlets.Int(value, min=0, max=2**32 - 1)

@@ -207,7 +207,7 @@ IN_THE_BROWSER = """(configs) => configs.map((c) => {
 
 
 def random_configuration(rng: np.random.Generator) -> dict[str, Any]:
-    size, n = int(rng.integers(2, 10)), int(rng.integers(1, 60))
+    size, n = int(rng.integers(2, 10)), int(rng.integers(1, 40))
     chain = random_ergodic_chain(
         size, rng, 0.5, concentration=rng.choice([0.1, 1.0, 10.0])
     )
@@ -224,7 +224,7 @@ def random_configuration(rng: np.random.Generator) -> dict[str, Any]:
         "sharpness": 10 ** rng.uniform(-3, 3),
         "gamma": rng.uniform(0, 0.99),
         "alpha": rng.uniform(0.05, 2.0),
-        "steps": int(rng.integers(1, 25)),
+        "steps": int(rng.integers(1, 15)),
         "seed": int(rng.integers(2**32)),
     }
 
@@ -253,7 +253,7 @@ def test_the_browsers_mathematics_is_pythons(opened: Opened, base: str) -> None:
             )
             worst[name] = max(worst.get(name, 0.0), float(error))
     print(f"{len(configs)} configurations, {limits} with a limit; worst errors {worst}")
-    assert limits > 300
+    assert limits > 200
     assert max(worst.values()) < 1e-9, worst
 
 
@@ -283,24 +283,24 @@ def test_stationary_distribution_of_a_nearly_decomposable_chain(
     assert mu == pytest.approx([2 / 3, 1 / 3], rel=1e-10)
 
 
-@pytest.mark.parametrize("chain", ["random-boyan", "boyan", "walk", "ergodic"])
-@pytest.mark.parametrize("features", ["one-hot", "arc", "random"])
-def test_a_figure_says_what_its_still_picture_says(
-    opened: Opened, base: str, chain: str, features: str
-) -> None:
+def test_a_figure_says_what_its_still_picture_says(opened: Opened, base: str) -> None:
     page = opened(f"{base}/index.html")
-    page.select_option("[id$=-chain]", chain)
-    page.select_option("[id$=-features]", features)
-    settle(page)
-    figure = weighted_td_playground(chain=chain, features=features)
-    said = re.search(r"largest error is ([\d.]+)", status(page))
-    drawn = re.search(
-        r"largest error is ([\d.]+)", figure.html().replace("&#x27;", "'")
-    )
-    assert said and drawn
-    assert float(said[1].rstrip(".")) == pytest.approx(
-        float(drawn[1].rstrip(".")), rel=1e-9
-    )
+    for chain, features in (
+        ("random-boyan", "one-hot"),
+        ("boyan", "arc"),
+        ("walk", "random"),
+        ("ergodic", "arc"),
+    ):
+        page.select_option("[id$=-chain]", chain)
+        page.select_option("[id$=-features]", features)
+        settle(page)
+        figure = weighted_td_playground(chain=chain, features=features)
+        said, drawn = (
+            re.search(r"largest error is (\d+(?:\.\d+)?)", text)
+            for text in (status(page), figure.html())
+        )
+        assert said and drawn
+        assert float(said[1]) == float(drawn[1]), (chain, features)
 
 
 # ---- controls ----------------------------------------------------------------------------------
@@ -405,7 +405,7 @@ def test_a_diverging_run_says_so_in_finite_numbers(opened: Opened, base: str) ->
 def test_no_setting_draws_a_number_that_is_none(opened: Opened, base: str) -> None:
     page = opened(f"{base}/index.html")
     rng = np.random.default_rng(4)
-    for _ in range(150):
+    for _ in range(60):
         page.evaluate(
             """([chain, features, places]) => {
                 const set = (key, value, event) => {
@@ -453,7 +453,7 @@ def test_play_runs_and_less_motion_offers_only_steps(opened: Opened, base: str) 
     settle(page)
     assert page.get_attribute(".ictd-status", "aria-live") == "polite"
     shown = int(page.inner_text("output[for$=-iterations]"))
-    assert 22 <= shown <= 30
+    assert shown > 21
     assert status(page).startswith(f"After {shown} iterations")
 
     calm = opened(f"{base}/index.html", reduced_motion="reduce")
@@ -502,6 +502,7 @@ def test_still_picture_without_scripts(opened: Opened, base: str) -> None:
     box = image.bounding_box()
     assert box and box["width"] > 300 and box["height"] > 100
     assert "largest error" in (image.get_attribute("alt") or "")
+    assert image.evaluate("(image) => image.naturalWidth") > 0
     assert page.locator("figcaption").is_visible()
 
 

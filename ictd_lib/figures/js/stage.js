@@ -46,13 +46,20 @@ const stage = (() => {
   // Each returns {node, show}; show() writes the stored number into the control.
   const controls = {
     slider({ key, label, low, high, step, log, whole, play }, store, id) {
-      const place = (x) => (log ? Math.log10(x) : x);
-      const input = element("input", { type: "range", id, step });
-      [input.min, input.max] = [place(low), place(high)];
+      // On a logarithmic slider the browser counts steps, from 0: so both ends can be reached.
+      const steps = log ? Math.round(Math.log10(high / low) / step) : 1;
+      const place = (x) => (log ? (steps * Math.log(x / low)) / Math.log(high / low) : x);
+      const read = (p) => (log ? Number((low * (high / low) ** (p / steps)).toPrecision(3)) : p);
+      const input = element("input", {
+        type: "range",
+        id,
+        min: place(low),
+        max: place(high),
+        step: log ? 1 : step,
+      });
       const output = element("output", { for: id, "aria-live": "off" });
       input.addEventListener("input", () => {
-        const raw = Number(input.value);
-        const x = log ? Number((10 ** raw).toPrecision(3)) : raw;
+        const x = read(Number(input.value));
         store.set(key, Math.min(high, Math.max(low, whole ? Math.round(x) : x)));
       });
       const show = () => {
