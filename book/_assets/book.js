@@ -33,9 +33,32 @@
       button.setAttribute("aria-label", button.title);
     }
     // A name must contain the words that are seen ("Search Ctrl + K"): here they are the name.
-    for (const button of document.querySelectorAll(".search-button-field")) {
-      button.removeAttribute("aria-label");
+    for (const handle of document.querySelectorAll(".search-button-field, details.hide > summary")) {
+      handle.removeAttribute("aria-label");
     }
+  };
+
+  // The role that docutils gives an entry of the bibliography is no longer in ARIA.
+  const nameCitations = () => {
+    for (const entry of document.querySelectorAll("[role=doc-biblioentry]")) entry.setAttribute("role", "listitem");
+  };
+
+  // What search shows of a page is its source: \(\gamma v\) reads better as "gamma v".
+  const plainFormulas = (results) => {
+    const walker = document.createTreeWalker(results, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const plain = walker.currentNode.data
+        .replace(/\\(begin|end)\{[^}]*\}|\\[()[\],;!]/g, " ")
+        .replace(/\\([A-Za-z]+)/g, "$1 ")
+        .replace(/[\\{}]|\s(?=\s)/g, "");
+      if (plain !== walker.currentNode.data) walker.currentNode.data = plain;
+    }
+  };
+
+  const watchSearch = () => {
+    const results = document.getElementById("search-results");
+    if (!results) return;
+    new MutationObserver(() => plainFormulas(results)).observe(results, { childList: true, subtree: true });
   };
 
   // A link in the title of a folded solution leads to its exercise; only the rest folds.
@@ -47,7 +70,9 @@
 
   const start = () => {
     nameButtons();
+    nameCitations();
     keepTitleLinks();
+    watchSearch();
     nameScrollers();
     window.addEventListener("resize", nameScrollers);
     window.addEventListener("load", nameScrollers);

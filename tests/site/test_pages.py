@@ -87,8 +87,9 @@ def test_search_finds_a_word(base: str, pages: dict[str, Page]) -> None:
     with Watch(base).of(page) as watch:
         visit(page, f"{base}/search.html?q=Bellman")
         page.locator("#search-results li a").first.wait_for()
-        assert not watch.faults()
-    assert not about(look(page) + accessibility(page), page="search results")
+        page.locator("#search-results .context").first.wait_for()
+        faults = look(page) + accessibility(page)
+    assert faults + watch.faults() == []
 
 
 def test_reader_can_choose_the_theme(base: str, pages: dict[str, Page]) -> None:
