@@ -96,18 +96,26 @@ def fused(model: SoftmaxTDTransformer, Z: Tensor, queries: int = 1) -> Tensor:
     rows = PromptRows.of(Z)
     features, reward = Z[..., rows.features, :], Z[..., rows.reward, :]
     target, current = Z[..., rows.target, :], Z[..., rows.current, :]
-    # The kernel takes (batch, heads, tokens, dimension).
-    flat = (-1, 1, Z.shape[-1], rows.dimension)
-    keys = features.mT.reshape(flat)[..., :n, :]
+    # Tokens as rows, next to each other in memory: the kernel takes nothing else.
+    tokens = features.mT.clone(memory_format=torch.contiguous_format)
     for layer in range(model.layers):
         A, w = model.parameters_of(layer)
-        asks = (A @ features).mT.reshape(flat)
         read = (w[0] * reward + w[1] * target + w[2] * current)[..., :n]
-        values = pad(read.reshape(-1, 1, n, 1), (0, rows.dimension - 1))
-        summed = scaled_dot_product_attention(asks, keys, values, scale=1.0)
-        gain = summed[..., 0].reshape(current.shape)
+        gain = _fused_gain(tokens, A, read)
         target, current = model.block.advance(target, current, gain)
     return _with_memory(Z, target, current)
+
+
+def _fused_gain(tokens: Tensor, A: Tensor, read: Tensor) -> Tensor:
+    """Attention's sum of the numbers ``read`` (..., n), for all ``tokens`` (..., n + queries, d)."""
+    *leading, columns, d = tokens.shape
+    n = read.shape[-1]
+    # The kernel takes (batch, heads, tokens, dimension).
+    keys = tokens.reshape(-1, 1, columns, d)
+    asks = keys @ A.mT
+    values = pad(read.reshape(-1, 1, n, 1), (0, d - 1))
+    summed = scaled_dot_product_attention(asks, keys[..., :n, :], values, scale=1.0)
+    return summed[..., 0].reshape(*leading, columns)
 
 
 def _with_memory(Z: Tensor, target: Tensor, current: Tensor) -> Tensor:
