@@ -97,7 +97,8 @@ def opened(browser: Browser) -> Iterator[Opened]:
         page.on("console", lambda message: problems.append(f"console: {message.text}"))
         page.route(re.compile(r"^(?!data:|blob:|file:|http://127\.0\.0\.1)"), refuse)
         page.goto(address)
-        settle(page)
+        if options.get("java_script_enabled", True):
+            settle(page)
         return page
 
     yield opened
@@ -108,7 +109,8 @@ def opened(browser: Browser) -> Iterator[Opened]:
 
 def settle(page: Page) -> None:
     """Wait for the next drawing, and for what is said after it."""
-    page.wait_for_timeout(350)
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
+    page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
 
 
 def picture(page: Page) -> str:
@@ -184,7 +186,8 @@ def oracle(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-IN_THE_BROWSER = """(configs) => configs.map((c) => {
+# JSON there and back: a string is one thing to hand over, a million numbers are not.
+IN_THE_BROWSER = """(configs) => JSON.stringify(JSON.parse(configs).map((c) => {
     const { core } = ictd, size = c.r.length;
     const context = { states: c.states, rewards: c.rewards };
     const seen = core.summarise(context, size);
@@ -203,7 +206,7 @@ IN_THE_BROWSER = """(configs) => configs.map((c) => {
         limit: limit.includes(null) ? null : limit,
         sampled: core.sampleContext(c.P, c.r, start, c.rewards.length, c.seed).states,
     };
-})"""
+}))"""
 
 
 def random_configuration(rng: np.random.Generator) -> dict[str, Any]:
@@ -233,7 +236,7 @@ def test_the_browsers_mathematics_is_pythons(opened: Opened, base: str) -> None:
     rng = np.random.default_rng(3)
     configs = [random_configuration(rng) for _ in range(1200)]
     page = opened(f"{base}/index.html")
-    found = page.evaluate(IN_THE_BROWSER, configs)
+    found = json.loads(page.evaluate(IN_THE_BROWSER, json.dumps(configs)))
     worst: dict[str, float] = {}
     limits = 0
     for config, got in zip(configs, found, strict=True):
@@ -339,6 +342,8 @@ def test_every_control_by_keyboard(opened: Opened, base: str, width: int) -> Non
             moved.add(focus["id"].partition("-")[2].partition("-")[2])
         elif focus["tag"] == "BUTTON":
             page.keyboard.press("Enter")
+            if focus["text"] == "Play":
+                page.wait_for_timeout(1000)  # several of its steps
             settle(page)
             assert picture(page) != before, focus
             if focus["text"] == "Play":

@@ -68,14 +68,14 @@ const core = (() => {
         for (let j = 0; j < k; j++) A[i][j] += A[i][k] * A[k][j];
       }
     }
-    const mu = [1];
+    let mu = [1];
     for (let k = 1; k < size; k++) {
       let mass = 0;
       for (let i = 0; i < k; i++) mass += mu[i] * A[i][k];
-      mu.push(mass);
+      const total = 1 + mass; // each time: the ratios of two masses can exceed any number
+      mu = [...mu, mass].map((m) => m / total);
     }
-    const total = mu.reduce((a, b) => a + b);
-    return mu.map((m) => m / total);
+    return mu;
   }
 
   // splitmix32: 32 bits of state, one addition and one mixing function a number. The same

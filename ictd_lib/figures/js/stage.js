@@ -224,7 +224,10 @@ const stage = (() => {
 
     let asked = 0; // at most one drawing a frame, however many changes there were
     let saying = 0;
-    const later = () => (asked = asked || requestAnimationFrame(redraw));
+    function later() {
+      status.setAttribute("aria-busy", "true"); // until it says what is drawn
+      asked = asked || requestAnimationFrame(redraw);
+    }
     function redraw() {
       asked = 0;
       parts.forEach((part) => part.show());
@@ -234,7 +237,13 @@ const stage = (() => {
       // A screen reader hears where the figure came to rest, not every frame on the way.
       clearTimeout(saying);
       status.setAttribute("aria-live", playing.playing() ? "off" : "polite");
-      saying = setTimeout(() => (status.textContent = summary), playing.playing() ? 0 : 200);
+      saying = setTimeout(
+        () => {
+          status.textContent = summary;
+          status.removeAttribute("aria-busy");
+        },
+        playing.playing() ? 0 : 200,
+      );
     }
     store.onChange(later);
     let width = 0;
