@@ -1,4 +1,4 @@
-"""Format the code: Python files, and the code cells of the chapters in place."""
+"""Format the code and sort its imports: Python files, and the code cells of the chapters in place."""
 
 import subprocess
 import sys
@@ -8,17 +8,25 @@ from book.tools.canonical import ROOT
 from book.tools.notebooks import CHAPTERS, chapter_names, read_chapter
 
 RUFF = str(Path(sys.executable).with_name("ruff"))
+SORT_IMPORTS = ("check", "--quiet", "--select", "I", "--fix")
+FORMAT = ("format",)
+# Not the notebooks: they follow their chapters.
+FOLDERS = [
+    str(ROOT / name) for name in ("ictd_lib", "book/_ext", "book/tools", "tests")
+]
 
 
 def formatted(source: str) -> str:
-    """Return a cell's code as ruff would have it."""
-    command = [RUFF, "format", "--stdin-filename", str(CHAPTERS / "cell.py"), "-"]
-    result = subprocess.run(
-        command, input=source, capture_output=True, text=True, check=False
-    )
-    if result.returncode:
-        raise SystemExit(f"{result.stderr}\nin the cell\n{source}")
-    return result.stdout.rstrip("\n")
+    """Return a cell's code as ruff would have it, its imports sorted."""
+    for step in SORT_IMPORTS, FORMAT:
+        command = [RUFF, *step, "--stdin-filename", str(CHAPTERS / "cell.py"), "-"]
+        result = subprocess.run(
+            command, input=source, capture_output=True, text=True, check=False
+        )
+        if result.returncode:
+            raise SystemExit(f"{result.stderr}\nin the cell\n{source}")
+        source = result.stdout
+    return source.rstrip("\n")
 
 
 def format_chapter(name: str) -> bool:
@@ -37,7 +45,8 @@ def format_chapter(name: str) -> bool:
 
 def main() -> int:
     """Format everything."""
-    subprocess.run([RUFF, "format", "--exclude", "*.ipynb", str(ROOT)], check=True)
+    for step in SORT_IMPORTS, FORMAT:
+        subprocess.run([RUFF, *step, *FOLDERS], check=True)
     for name in chapter_names():
         if format_chapter(name):
             print(f"{name}: code cells formatted")
