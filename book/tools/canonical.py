@@ -115,6 +115,9 @@ def _clean_output(output: Any) -> None:
         output.traceback = [neutral_text(line) for line in output.traceback]
         output.evalue = neutral_text(output.evalue)
     else:
+        if "text/html" in output.data:
+            # A stored view has no model behind it; where there is a page's version, that is kept.
+            output.data.pop(WIDGET_VIEW, None)
         for kind, value in output.data.items():
             if kind == "image/png":
                 png = without_png_text(base64.b64decode(value))

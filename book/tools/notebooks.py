@@ -303,6 +303,7 @@ def execute(
             notebook,
             km=kernel,
             timeout=600,
+            store_widget_state=False,  # a figure that moves is stored as its page's HTML
             resources={"metadata": {"path": str(NOTEBOOKS)}},
             on_notebook_start=leave_ctrl_c_alone,
             on_cell_start=starting,
