@@ -20,10 +20,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from ictd_lib.chain import checked_discount
+from ictd_lib.chain import _count, checked_discount
 from ictd_lib.transformer.attention import attention_head
 from ictd_lib.transformer.matrices import keep_matrix, target_matrix
-from ictd_lib.transformer.prompt import PromptRows
+from ictd_lib.transformer.prompt import check_prompt
 
 
 def temporal_shift(Y: Tensor) -> Tensor:
@@ -66,23 +66,44 @@ class DualHeadBlock(nn.Module):
 
     Parameters
     ----------
+    dimension : int
+        ``d``, at least 1.
     discount : float
-        :math:`\\gamma`, at least 0 and less than 1. There are no trainable parameters here: a
-        model hands over :math:`A` and :math:`V`.
+        :math:`\\gamma`, at least 0 and less than 1.
+    dtype, device
+        Of the prompts; ``.to`` changes them.
+
+    Attributes
+    ----------
+    W : (d + 3, d + 3) tensor
+        :math:`\\mathcal W`. There are no trainable parameters here: a model hands over
+        :math:`A` and :math:`V`.
 
     Raises
     ------
     ValueError
-        If the discount isn't in [0, 1).
+        If the dimension is less than 1, or the discount isn't in [0, 1).
 
     Notes
     -----
     Source: Xie et al. (2026), equations 13-17.
     """
 
-    def __init__(self, discount: float) -> None:
+    W: Tensor
+
+    def __init__(
+        self,
+        dimension: int,
+        discount: float,
+        *,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str | None = None,
+    ) -> None:
         super().__init__()
+        self.dimension = _count("dimension", dimension, at_least=1)
         self.discount = checked_discount(discount)
+        W = target_matrix(dimension, discount).to(device, dtype)
+        self.register_buffer("W", W, persistent=False)
 
     def forward(self, Z: Tensor, A: Tensor, V: Tensor, queries: int = 1) -> Tensor:
         """One layer.
@@ -99,11 +120,16 @@ class DualHeadBlock(nn.Module):
         Returns
         -------
         (..., d + 3, n + queries) tensor
+
+        Raises
+        ------
+        ValueError, TypeError
+            If ``Z`` isn't such a prompt.
         """
-        # The heads' weights W are the same; so the second head is a row of the first.
+        check_prompt(Z, queries, self.dimension, like=self.W)
+        # Both heads attend alike, so the second one's sum is the first one's, times W.
         head = attention_head(Z, A, V, queries)
-        to_target = target_matrix(PromptRows.of(Z).dimension, self.discount).to(Z)
-        return Z + head + temporal_shift(to_target @ head)
+        return Z + head + temporal_shift(self.W @ head)
 
     def advance(
         self, target: Tensor, current: Tensor, gain: Tensor
@@ -134,22 +160,46 @@ class ShiftBlock(nn.Module):
 
     Parameters
     ----------
+    dimension : int
+        ``d``, at least 1.
     discount : float
         :math:`\\gamma`, at least 0 and less than 1.
+    dtype, device
+        Of the prompts; ``.to`` changes them.
+
+    Attributes
+    ----------
+    U, W : (d + 3, d + 3) tensor
+        :math:`U` and :math:`\\mathcal W`. Neither is trained.
 
     Raises
     ------
     ValueError
-        If the discount isn't in [0, 1).
+        If the dimension is less than 1, or the discount isn't in [0, 1).
 
     Notes
     -----
     Source: Xie et al. (2026), equations 18 and 19.
     """
 
-    def __init__(self, discount: float) -> None:
+    U: Tensor
+    W: Tensor
+
+    def __init__(
+        self,
+        dimension: int,
+        discount: float,
+        *,
+        dtype: torch.dtype = torch.float64,
+        device: torch.device | str | None = None,
+    ) -> None:
         super().__init__()
+        self.dimension = _count("dimension", dimension, at_least=1)
         self.discount = checked_discount(discount)
+        U = keep_matrix(dimension).to(device, dtype)
+        W = target_matrix(dimension, discount).to(device, dtype)
+        self.register_buffer("U", U, persistent=False)
+        self.register_buffer("W", W, persistent=False)
 
     def forward(self, Z: Tensor, A: Tensor, V: Tensor, queries: int = 1) -> Tensor:
         """One layer.
@@ -166,12 +216,15 @@ class ShiftBlock(nn.Module):
         Returns
         -------
         (..., d + 3, n + queries) tensor
+
+        Raises
+        ------
+        ValueError, TypeError
+            If ``Z`` isn't such a prompt.
         """
-        dimension = PromptRows.of(Z).dimension
-        U = keep_matrix(dimension).to(Z)
-        W = target_matrix(dimension, self.discount).to(Z)
+        check_prompt(Z, queries, self.dimension, like=self.W)
         Y = Z + attention_head(Z, A, V, queries)
-        return U @ Y + temporal_shift(W @ Y)
+        return self.U @ Y + temporal_shift(self.W @ Y)
 
     def advance(
         self, target: Tensor, current: Tensor, gain: Tensor

@@ -90,7 +90,9 @@ class SoftmaxTDTransformer(nn.Module):
             raise ValueError(f"form: got {form!r}, expected one of {list(FORMS)}")
         self.A = nn.Parameter((A if A.ndim == 3 else A[None]).detach().clone())
         self.w = nn.Parameter((w if w.ndim == 2 else w[None]).detach().clone())
-        self.block: Block = FORMS[form](discount)
+        self.block: Block = FORMS[form](
+            A.shape[-1], discount, dtype=A.dtype, device=A.device
+        )
 
     @property
     def dimension(self) -> int:

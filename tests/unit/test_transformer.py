@@ -100,10 +100,10 @@ def test_blocks_are_the_formulas_of_the_paper(seed, n, d):
     W = torch.softmax(Z.mT @ A @ Z + mask_matrix(n + 1), dim=0)
     Pi, target = shift_matrix(n + 1), target_matrix(d, 0.7)
     dual = Z + V @ Z @ W + (target @ V) @ Z @ W @ Pi
-    np.testing.assert_allclose(DualHeadBlock(0.7)(Z, A, V), dual, atol=1e-12)
+    np.testing.assert_allclose(DualHeadBlock(d, 0.7)(Z, A, V), dual, atol=1e-12)
     Y = Z + V @ Z @ W
     shifted = keep_matrix(d) @ Y + target @ Y @ Pi
-    np.testing.assert_allclose(ShiftBlock(0.7)(Z, A, V), shifted, atol=1e-12)
+    np.testing.assert_allclose(ShiftBlock(d, 0.7)(Z, A, V), shifted, atol=1e-12)
 
 
 def test_weights_are_stable_at_any_scale():
