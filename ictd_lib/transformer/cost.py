@@ -132,8 +132,8 @@ def count_cost(
 
     Notes
     -----
-    `Cost.products` is exact: it is what torch counts for the same call. `Cost.held` leaves out
-    what is smaller by a factor ``n`` or more.
+    `Cost.products` is exact: it is what torch counts for the same call (in the fused form torch
+    itself does not look inside the kernel). `Cost.held` leaves out what is small beside the rest.
     """
     if form not in _FORMS:
         raise ValueError(f"form: got {form!r}, expected one of {list(_FORMS)}")

@@ -89,8 +89,9 @@ def fused(model: SoftmaxTDTransformer, Z: Tensor, queries: int = 1) -> Tensor:
 
     Notes
     -----
-    Memory is linear where torch has such a kernel for the dtype: on a CPU for float32 and
-    float64, on a GPU for float32. Elsewhere it is the same function, computed in full.
+    Memory is linear where torch has such a kernel: on a CPU for float32 and float64. Other
+    devices have their own, and not for every dtype; without one torch computes the same
+    function in full.
     """
     n = check_prompt(Z, queries, model.dimension, like=model.A)
     rows = PromptRows.of(Z)

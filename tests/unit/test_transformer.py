@@ -181,7 +181,7 @@ def test_every_form_in_float32(case):
         (1, 64, 100, True),
         (30, 1, 100, False),
         (300, 64, 50, True),
-        (500, 3, 100, False),
+        (1000, 3, 100, False),
         (1000, 16, 10, True),
         (1000, 64, 10, False),
     ],

@@ -1,5 +1,8 @@
 """Fast forms are the same function: values, whole prompts, gradients; and what they need."""
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,7 @@ from strategies import seeds
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformer_cases import random_case
 
+import ictd_lib
 from ictd_lib import (
     Context,
     boyan_chain,
@@ -19,6 +23,7 @@ from ictd_lib import (
 )
 from ictd_lib.transformer import (
     SoftmaxTDTransformer,
+    Summary,
     affine_layer,
     assemble_prompt,
     cached,
@@ -189,6 +194,38 @@ def test_attention_is_computed_once_for_each_a(monkeypatch):
     calls.clear()
     cached(theta_star(3, 7, 0.9, sharpness=[1.0] * 7), case.prompt())
     assert len(calls) == 7
+
+
+def test_nothing_is_left_on_another_device():
+    """On the device that computes shapes only: a tensor left on the CPU would be an error."""
+    states = torch.tensor([0, 1, 1, 0])
+    summary = summarise(states, torch.ones(3).double(), 2)
+    meta = Summary(*(part.to("meta") for part in summary))
+    x = torch.zeros(2, 2, dtype=torch.float64, device="meta")
+    Z = torch.zeros(5, 4, dtype=torch.float64, device="meta")
+    for form in FORMS:
+        model = theta_star(2, 3, 0.9, form=form).to("meta")
+        for run in (literal, cached, fused):
+            assert run(model, Z).device.type == "meta"
+        assert collapsed(model, x, meta).shape == (4, 2)
+        assert collapsed_power(model, x, meta).shape == (2,)
+    with pytest.raises(
+        TypeError, match=r"Z: got torch.float64 on meta, expected .* cpu"
+    ):
+        theta_star(2, 3, 0.9)(Z)
+
+
+def test_the_algorithm_and_the_transformer_know_nothing_of_each_other():
+    """Two roads to one number: agreement means something."""
+    package = Path(ictd_lib.__file__).parent
+    for path in (package / "transformer").glob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        names = {
+            node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+        }
+        assert "ictd_lib.td" not in names and "ictd_lib" not in names, path
+    for path in package.glob("*.py"):
+        assert "torch" not in path.read_text("utf-8").split(), path
 
 
 @pytest.mark.parametrize("fast", FAST)
