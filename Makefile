@@ -17,7 +17,7 @@ export PYTHONPATH :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share .venv and _build
-.PHONY: help book test notebooks format mutate bench lock vendor binder-check clean
+.PHONY: help book test notebooks format mutate bench lock vendor binder-check shots clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -43,11 +43,14 @@ bench: $(READY) ## measure the library's speed against its bounds
 lock: $(READY) ## resolve requirements.lock anew from pyproject.toml
 	@$(PY) -m book.tools.lock
 
-vendor: $(READY) ## fetch the site's third-party files again
-	@$(PY) -m book.tools.vendor
+vendor: $(READY) ## fetch the site's third-party files again (ARGS=--accept takes new checksums)
+	@$(PY) -m book.tools.vendor $(ARGS)
 
 binder-check: $(READY) ## check that Binder's environment is accepted, lean and runs every notebook
 	@$(PY) -m tests.project.binder
+
+shots: book ## pictures of every page, wide and phone, light and dark, into _build/shots (PAGES="word ..." for some)
+	@$(PY) tests/site/shots.py $(PAGES)
 
 clean: ## remove what was built (.venv stays)
 	rm -rf _build .mypy_cache .ruff_cache .pytest_cache .hypothesis
