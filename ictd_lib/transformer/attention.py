@@ -37,7 +37,7 @@ def attention_weights(Z: Tensor, A: Tensor, queries: int = 1) -> Tensor:
 
     Notes
     -----
-    Source: Xie et al. (2026), equations 2 and 3.
+    Source: Xie et al. (2026), equations 1-3.
     """
     # Queries down, sources across: the softmax then runs along memory, which halves the time
     # of a layer. An attention sink would be one more column of scores here.
@@ -63,7 +63,7 @@ def attention_head(Z: Tensor, A: Tensor, V: Tensor, queries: int = 1) -> Tensor:
 
     Notes
     -----
-    Source: Xie et al. (2026), equation 1.
+    Source: Xie et al. (2026), equations 1-3.
     """
     return (V @ _sources(Z, queries)) @ attention_weights(Z, A, queries)
 

@@ -10,7 +10,7 @@ memory at :math:`b_j = \\gamma c_{j+1}`, if it was so at first. They differ in h
 Where the memory starts elsewhere, :math:`e_j = b_j - \\gamma c_{j+1} \\ne 0`, they part ways: the
 dual head keeps :math:`e` for ever, the shift sets it to 0 in one layer.
 
-Source: Xie et al. (2026), equations 13-19, Lemma 1.
+Source: Xie et al. (2026), equations 10-19, Lemma 1.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class DualHeadBlock(nn.Module):
 
     Notes
     -----
-    Source: Xie et al. (2026), equations 13-17.
+    Source: Xie et al. (2026), equations 10-17.
     """
 
     W: Tensor

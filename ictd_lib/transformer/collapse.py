@@ -17,7 +17,7 @@ on the invariant, and be a function of the state (zero is).
 A layer is an affine map of :math:`v`. If all layers are the same map, ``L`` of them are its
 ``L``-th power, which takes :math:`O(\\log L)` products: `collapsed_power`.
 
-Source: Xie et al. (2026), equations 20 and 21, for :math:`\\hat M`; the rest is ours.
+Source: Xie et al. (2026), equations 20-23, for :math:`\\hat M`; the rest is ours.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def linear_prompt(
 
     Notes
     -----
-    Source: Wang et al. (2025), section 3.
+    Source: Wang et al. (2025).
     """
     if dtype not in (torch.float32, torch.float64):
         raise TypeError(f"dtype: got {dtype}, expected torch.float32 or torch.float64")
@@ -118,7 +118,7 @@ class LinearTDTransformer(nn.Module):
 
     Notes
     -----
-    Source: Wang et al. (2025), equations 2-5.
+    Source: Wang et al. (2025).
     """
 
     def __init__(self, P: Tensor, Q: Tensor, layers: int) -> None:

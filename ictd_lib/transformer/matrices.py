@@ -10,7 +10,7 @@ prompt (features, reward, target memory, current value):
 * :math:`U` forgets the target memory: `keep_matrix`
 * :math:`\\mathcal W` writes a discounted value into it: `target_matrix`
 
-Source: Xie et al. (2026), equations 1-3 and 11-19.
+Source: Xie et al. (2026), equations 1-3 and 10-19.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def score_matrix(A: Tensor) -> Tensor:
 
     Notes
     -----
-    Source: Xie et al. (2026), equation 11.
+    Source: Xie et al. (2026), equations 10-17.
     """
     return torch.nn.functional.pad(A, (0, MEMORY_ROWS, 0, MEMORY_ROWS))
 
@@ -62,7 +62,7 @@ def value_matrix(w: Tensor, dimension: int) -> Tensor:
 
     Notes
     -----
-    Source: Xie et al. (2026), equation 12.
+    Source: Xie et al. (2026), equations 10-17.
     """
     row = torch.nn.functional.pad(w, (dimension, 0))
     return torch.nn.functional.pad(row[..., None, :], (0, 0, dimension + 2, 0))
@@ -81,7 +81,7 @@ def mask_matrix(columns: int, queries: int = 1) -> Tensor:
 
     Notes
     -----
-    Source: Xie et al. (2026), equation 3.
+    Source: Xie et al. (2026), equations 1-3.
     """
     M = torch.zeros(columns, columns, dtype=torch.float64)
     M[columns - queries :] = -torch.inf
@@ -100,7 +100,7 @@ def shift_matrix(columns: int) -> Tensor:
 
     Notes
     -----
-    Source: Xie et al. (2026), equation 15.
+    Source: Xie et al. (2026), equations 10-17.
     """
     return torch.diag(torch.ones(columns - 1, dtype=torch.float64), -1)
 
@@ -115,7 +115,7 @@ def keep_matrix(dimension: int) -> Tensor:
 
     Notes
     -----
-    Source: Xie et al. (2026), equation 19.
+    Source: Xie et al. (2026), equations 18 and 19.
     """
     rows = PromptRows(dimension)
     U = torch.eye(rows.count, dtype=torch.float64)
@@ -138,8 +138,8 @@ def target_matrix(dimension: int, discount: float) -> Tensor:
 
     Notes
     -----
-    Source: Xie et al. (2026), equation 19. The value matrix of the target-value head is
-    :math:`\\mathcal W V_l`, equation 14.
+    Source: Xie et al. (2026), equations 18 and 19. The value matrix of the target-value head,
+    equations 10-17, is :math:`\\mathcal W V_l`.
     """
     rows = PromptRows(dimension)
     W = torch.zeros(rows.count, rows.count, dtype=torch.float64)

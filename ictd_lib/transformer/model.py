@@ -205,7 +205,7 @@ def theta_star(
 
     Notes
     -----
-    Source: Xie et al. (2026), equations 11-19 and Theorem 1; there :math:`\\alpha = \\tau = 1`.
+    Source: Xie et al. (2026), equations 10-19 and Theorem 1; there :math:`\\alpha = \\tau = 1`.
     """
     _count("dimension", dimension, at_least=1)
     _count("layers", layers, at_least=0)

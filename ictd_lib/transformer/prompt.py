@@ -16,7 +16,7 @@ The first two kinds of rows are what was seen and never change. The last two are
 layer reads them and writes them. Column ``j`` holds :math:`S_j`, and its reward is the one
 received on leaving it, :math:`R_{j+1}`. The last column is the *query*.
 
-Source: Xie et al. (2026), equation 10.
+Source: Xie et al. (2026), equations 10-17.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def assemble_prompt(
 
     Notes
     -----
-    Source: Xie et al. (2026), equation 10.
+    Source: Xie et al. (2026), equations 10-17.
     """
     _check_float("features", features)
     if features.ndim < 2 or min(features.shape[-2:]) < 1:
