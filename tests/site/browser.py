@@ -57,10 +57,10 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served(site: Path) -> Iterator[str]:
+def served(site: Path, handler: type[QuietHandler] = QuietHandler) -> Iterator[str]:
     """Serve a folder on this machine alone; yield its address, without a final slash."""
     server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(QuietHandler, directory=str(site))
+        ("127.0.0.1", 0), partial(handler, directory=str(site))
     )
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()

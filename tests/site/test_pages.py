@@ -11,9 +11,6 @@ from playwright.sync_api import Page
 
 NAMES = page_names(SITE) if SITE.is_dir() else ["index.html"]
 
-# axe takes seconds on a chapter; at 768 px the theme shows what it shows on a phone.
-AXE_WIDTHS = (360, 1440)
-
 # Bytes over the wire, gzip. At 1.6 Mbit/s ("fast 3G") the second takes a second and a half.
 FIRST_LOAD = 2_500_000
 BEFORE_THE_FIRST_TEXT = 300_000
@@ -43,8 +40,6 @@ def test_page_has_no_fault(
         for width in WIDTHS:
             resize(page, width)
             faults += about(look(page), theme=theme, width=width)
-        for width in AXE_WIDTHS:
-            resize(page, width)
             faults += about(accessibility(page), theme=theme, width=width)
         faults += watch.faults()
     if (total := weight(site, watch.requested)) > FIRST_LOAD:
