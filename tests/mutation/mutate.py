@@ -196,14 +196,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(sound.said, "\nThe tree fails without any fault.", file=sys.stderr)
         return 1
     results: dict[str, Result] = {}
-    with (
-        ThreadPoolExecutor(options.workers) as pool,
-        tqdm(total=len(chosen), unit="fault") as bar,
-    ):
+    bar = tqdm(total=len(chosen), unit="fault", disable=None)
+    with bar, ThreadPoolExecutor(options.workers) as pool:
         running = {pool.submit(check, fault): fault.name for fault in chosen}
         for future in as_completed(running):
-            results[running[future]] = future.result()
+            name = running[future]
+            results[name] = future.result()
             bar.update()
+            if not results[name].noticed:
+                tqdm.write(f"{name}: not noticed by both")
     print(table({fault.name: results[fault.name] for fault in chosen}))
     missed = [name for name, result in results.items() if not result.noticed]
     print(f"{len(chosen) - len(missed)} of {len(chosen)} faults were noticed by both")
