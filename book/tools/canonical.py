@@ -38,6 +38,7 @@ CELL_FILE = re.compile(r"[^\s\"'<>]*ipykernel_\d+[/\\]\d+\.py")
 def canonical(notebook: Any) -> Any:
     """Return a copy of an executed notebook without what differs between two equal executions."""
     notebook = copy.deepcopy(notebook)
+    models = _widget_models(notebook)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     metadata = {
         key: value
@@ -55,7 +56,7 @@ def canonical(notebook: Any) -> Any:
             cell.outputs = _one_stream_each(cell.outputs)
             for output in cell.outputs:
                 _clean_output(output)
-    return _renumber_widgets(notebook)
+    return _numbered(notebook, models)
 
 
 def to_text(notebook: Any) -> str:
@@ -126,8 +127,8 @@ def _clean_output(output: Any) -> None:
                 output.data[kind] = neutral_text(value)
 
 
-def _renumber_widgets(notebook: Any) -> Any:
-    """Give widget models the numbers 1, 2, ... in the order in which the notebook speaks of them, wherever it does."""
+def _widget_models(notebook: Any) -> list[str]:
+    """Return the names of widget models, in the order in which the notebook speaks of them."""
     state = notebook.metadata.get("widgets", {}).get(WIDGET_STATE, {}).get("state", {})
     views = [
         output.data[WIDGET_VIEW]["model_id"]
@@ -135,9 +136,11 @@ def _renumber_widgets(notebook: Any) -> Any:
         for output in cell.get("outputs", [])
         if WIDGET_VIEW in output.get("data", {})
     ]
-    models = list(dict.fromkeys([*views, *state]))
-    if not models:
-        return notebook
+    return list(dict.fromkeys([*views, *state]))
+
+
+def _numbered(notebook: Any, models: list[str]) -> Any:
+    """Give widget models the numbers 1, 2, ... wherever they are named."""
     text = json.dumps(notebook)
     for number, model in enumerate(models, start=1):
         text = text.replace(model, f"{number:032x}")

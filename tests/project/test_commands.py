@@ -164,8 +164,13 @@ def test_widgets_are_numbered_wherever_they_are_named() -> None:
     notebook.metadata["widgets"] = {WIDGET_STATE: {"state": state}}
     text = to_text(canonical(notebook))
     assert first not in text
-    assert text.count(f"{1:032x}") == 4
+    assert second not in text
+    assert text.count(f"{1:032x}") == 3
     assert text.count(f"{2:032x}") == 1
+    assert WIDGET_VIEW not in text, "where there is HTML, that is what is stored"
+    del output.data["text/html"]
+    notebook.cells[0].outputs = [output]
+    assert WIDGET_VIEW in to_text(canonical(notebook))
 
 
 def test_cells_keep_their_names_when_one_is_added() -> None:
