@@ -162,7 +162,7 @@ def bench_fused() -> Iterator[Case]:
     yield Case(
         "fused_memory_of_twice_the_context",
         lambda: fused_memory(32_768) / fused_memory(16_384),
-        2.2,
+        2.5,  # 2, and 4 if it were quadratic
         unit="x",
         measure=float,
     )
