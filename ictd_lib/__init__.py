@@ -2,12 +2,15 @@
 
 The modules are read in this order, and each depends only on those before it:
 
+* `ictd_lib.checks`: what arguments must be
 * `ictd_lib.chain`: Markov reward processes, their values and stationary distributions
 * `ictd_lib.families`: random and classical chains
 * `ictd_lib.context`: a trajectory, and what it says about the chain
 * `ictd_lib.features`: what the learner sees of a state
 * `ictd_lib.kernel`: scores and softmax weights, or who updates whom
 * `ictd_lib.td`: weighted softmax TD, and the special cases of it
+* `ictd_lib.transformer`: the Transformer that runs it (needs torch, and isn't loaded here)
+* `ictd_lib.pictures`, `ictd_lib.figures`: how the book draws, and its figures that move
 """
 
 from ictd_lib.chain import (

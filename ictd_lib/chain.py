@@ -17,10 +17,15 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from ictd_lib.checks import (
+    Floats,
+    Ints,
+    checked_count,
+    checked_discount,
+    checked_vector,
+)
 
 #: How far a row of probabilities may be from 1. Wide enough for rows that were
 #: normalised in float32, narrow enough for a typing error in the fifth digit.
@@ -72,11 +77,11 @@ class MarkovRewardProcess:
             start = np.full(n_states, 1 / n_states)
         else:
             start = _probability_rows(
-                _vector("initial", initial, n_states)[None], "initial"
+                checked_vector("initial", initial, n_states)[None], "initial"
             )[0]
         fields = {
             "transition": matrix,
-            "reward": _vector("reward", reward, n_states),
+            "reward": checked_vector("reward", reward, n_states),
             "discount": checked_discount(discount),
             "initial": start,
         }
@@ -103,7 +108,7 @@ class MarkovRewardProcess:
         (S,) array
             One exact expected backup of every state.
         """
-        v = _vector("values", values, self.n_states)
+        v = checked_vector("values", values, self.n_states)
         return self.reward + self.discount * self.transition @ v
 
     def values(self) -> Floats:
@@ -148,7 +153,7 @@ class MarkovRewardProcess:
         """
         first = int(self._starts(1, rng, start)[0])
         rows = _cumulative(self.transition).tolist()
-        uniforms = rng.random(_count("steps", steps, at_least=0)).tolist()
+        uniforms = rng.random(checked_count("steps", steps, at_least=0)).tolist()
         path: Iterable[int] = accumulate(
             uniforms, lambda state, u: bisect_right(rows[state], u), initial=first
         )
@@ -174,8 +179,10 @@ class MarkovRewardProcess:
             One trajectory a row.
         """
         rows = _cumulative(self.transition)
-        path = np.empty((_count("steps", steps, at_least=0) + 1, count), dtype=np.int64)
-        path[0] = self._starts(_count("count", count, at_least=1), rng, start)
+        path = np.empty(
+            (checked_count("steps", steps, at_least=0) + 1, count), dtype=np.int64
+        )
+        path[0] = self._starts(checked_count("count", count, at_least=1), rng, start)
         for before, after in pairwise(path):
             uniforms = rng.random(count)
             after[:] = (rows[before] <= uniforms[:, None]).sum(axis=1)
@@ -303,13 +310,6 @@ def stochastic_matrix(transition: ArrayLike) -> Floats:
     return _probability_rows(matrix, "transition")
 
 
-def checked_discount(discount: float) -> float:
-    """The discount :math:`\\gamma` as a float, or a `ValueError` if it isn't in [0, 1)."""
-    if not 0 <= discount < 1:
-        raise ValueError(f"discount: got {discount}, expected 0 <= discount < 1")
-    return float(discount)
-
-
 def _probability_rows(rows: Floats, name: str) -> Floats:
     for i, row in enumerate(rows):
         place = f"{name}, row {i}" if name == "transition" else name
@@ -333,20 +333,3 @@ def _cumulative(rows: Floats) -> Floats:
     sums: Floats = np.cumsum(rows, axis=1)
     sums /= sums[:, -1:]
     return sums
-
-
-def _vector(name: str, values: ArrayLike, length: int) -> Floats:
-    vector = np.array(values, dtype=np.float64)
-    if vector.shape != (length,):
-        raise ValueError(
-            f"{name}: got shape {vector.shape}, expected ({length},), one for each state"
-        )
-    if not np.isfinite(vector).all():
-        raise ValueError(f"{name}: got {vector}, expected finite numbers")
-    return vector
-
-
-def _count(name: str, number: int, at_least: int) -> int:
-    if number != int(number) or number < at_least:
-        raise ValueError(f"{name}: got {number}, expected a whole number >= {at_least}")
-    return int(number)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ictd_lib.chain import Floats, Ints, MarkovRewardProcess
+from ictd_lib.chain import MarkovRewardProcess
+from ictd_lib.checks import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

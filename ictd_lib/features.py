@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 
-from ictd_lib.chain import Floats, _count
+from ictd_lib.checks import Floats, checked_count
 
 
 def one_hot_features(n_states: int, sharpness: float = 1.0) -> Floats:
@@ -35,7 +35,7 @@ def one_hot_features(n_states: int, sharpness: float = 1.0) -> Floats:
     ValueError
         If an argument is out of its range.
     """
-    _count("n_states", n_states, at_least=1)
+    checked_count("n_states", n_states, at_least=1)
     return sqrt(_finite_at_least_zero("sharpness", sharpness)) * np.eye(n_states)
 
 
@@ -90,8 +90,8 @@ def gaussian_features(
     ValueError
         If an argument is out of its range.
     """
-    _count("n_states", n_states, at_least=1)
-    _count("dimension", dimension, at_least=1)
+    checked_count("n_states", n_states, at_least=1)
+    checked_count("dimension", dimension, at_least=1)
     _finite_at_least_zero("scale", scale)
     return scale * rng.standard_normal((n_states, dimension))
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ictd_lib.chain import Floats
+from ictd_lib.checks import Floats
 from ictd_lib.context import Context
 
 

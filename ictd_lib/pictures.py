@@ -36,5 +36,5 @@ BOOK_STYLE: dict[str, Any] = {
     "lines.linewidth": 1.8,
     "legend.frameon": False,
     "image.cmap": "viridis",
-    "font.size": 10,
+    "font.size": 11,
 }

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ictd_lib.chain import Floats, _count, _vector, checked_discount
+from ictd_lib.checks import Floats, checked_count, checked_discount, checked_vector
 from ictd_lib.context import Context
 from ictd_lib.kernel import (
     attention_matrix,
@@ -94,7 +94,7 @@ def td_errors(context: Context, values: ArrayLike, discount: float) -> Floats:
     ValueError
         If ``values`` or ``discount`` isn't what it must be.
     """
-    v = _vector("values", values, context.n_states)
+    v = checked_vector("values", values, context.n_states)
     return _td_errors(context, v, checked_discount(discount))
 
 
@@ -152,11 +152,11 @@ def weighted_td(
     """
     k = checked_weights(context, weights)
     discount = checked_discount(discount)
-    iterations = _count("iterations", iterations, at_least=0)
+    iterations = checked_count("iterations", iterations, at_least=0)
     steps = _step_sizes(step_size, iterations, context.n_states)
     iterates = np.empty((iterations + 1, context.n_states))
     iterates[0] = (
-        0 if initial is None else _vector("initial", initial, context.n_states)
+        0 if initial is None else checked_vector("initial", initial, context.n_states)
     )
     limit = _bound(bound, context, discount, iterates[0])
     with np.errstate(over="ignore", invalid="ignore"):  # reported below, as an error
@@ -363,7 +363,7 @@ def linear_td(
     """
     x = checked_features(features, context.n_states)
     discount = checked_discount(discount)
-    iterations = _count("iterations", iterations, at_least=0)
+    iterations = checked_count("iterations", iterations, at_least=0)
     steps = _step_sizes(step_size, iterations)
     mean_of = x[context.sources].T / context.n
     iterates = np.empty((iterations + 1, x.shape[1]))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ictd_lib.chain import Floats, MarkovRewardProcess
+from ictd_lib.chain import MarkovRewardProcess
+from ictd_lib.checks import Floats
 from ictd_lib.context import Context
 from ictd_lib.families import (
     boyan_chain,

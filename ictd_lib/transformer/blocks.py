@@ -20,7 +20,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from ictd_lib.chain import _count, checked_discount
+from ictd_lib.checks import checked_count, checked_discount
 from ictd_lib.transformer.attention import attention_head
 from ictd_lib.transformer.matrices import keep_matrix, target_matrix
 from ictd_lib.transformer.prompt import check_prompt
@@ -100,7 +100,7 @@ class DualHeadBlock(nn.Module):
         device: torch.device | str | None = None,
     ) -> None:
         super().__init__()
-        self.dimension = _count("dimension", dimension, at_least=1)
+        self.dimension = checked_count("dimension", dimension, at_least=1)
         self.discount = checked_discount(discount)
         W = target_matrix(dimension, discount).to(device, dtype)
         self.register_buffer("W", W, persistent=False)
@@ -194,7 +194,7 @@ class ShiftBlock(nn.Module):
         device: torch.device | str | None = None,
     ) -> None:
         super().__init__()
-        self.dimension = _count("dimension", dimension, at_least=1)
+        self.dimension = checked_count("dimension", dimension, at_least=1)
         self.discount = checked_discount(discount)
         U = keep_matrix(dimension).to(device, dtype)
         W = target_matrix(dimension, discount).to(device, dtype)

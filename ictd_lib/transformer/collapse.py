@@ -27,7 +27,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ictd_lib.chain import _count
+from ictd_lib.checks import checked_count
 from ictd_lib.context import Context
 from ictd_lib.transformer.model import SoftmaxTDTransformer
 
@@ -74,7 +74,7 @@ def summarise(states: Tensor, rewards: Tensor, n_states: int) -> Summary:
     TypeError
         If the states aren't int64 or the rewards not float32 or float64.
     """
-    size = _count("n_states", n_states, at_least=1)
+    size = checked_count("n_states", n_states, at_least=1)
     if states.dtype != torch.int64:
         raise TypeError(f"states: got {states.dtype}, expected torch.int64")
     if rewards.dtype not in (torch.float32, torch.float64):

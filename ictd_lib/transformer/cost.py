@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ictd_lib.chain import _count
+from ictd_lib.checks import checked_count
 from ictd_lib.transformer.prompt import MEMORY_ROWS
 
 CostForm = Literal["literal", "cached", "fused", "collapsed", "power", "linear"]
@@ -137,12 +137,12 @@ def count_cost(
     """
     if form not in _FORMS:
         raise ValueError(f"form: got {form!r}, expected one of {list(_FORMS)}")
-    n = _count("n", n, at_least=1)
-    L = _count("layers", layers, at_least=0)
-    d = _count("dimension", dimension, at_least=1)
-    S = _count("n_states", n_states, at_least=1)
+    n = checked_count("n", n, at_least=1)
+    L = checked_count("layers", layers, at_least=0)
+    d = checked_count("dimension", dimension, at_least=1)
+    S = checked_count("n_states", n_states, at_least=1)
     return Cost(
-        tuple(_FORMS[form](n, L, d, S, _count("itemsize", itemsize, at_least=1)))
+        tuple(_FORMS[form](n, L, d, S, checked_count("itemsize", itemsize, at_least=1)))
     )
 
 

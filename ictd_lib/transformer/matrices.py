@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ictd_lib.chain import checked_discount
+from ictd_lib.checks import checked_discount
 from ictd_lib.transformer.prompt import MEMORY_ROWS, PromptRows
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from ictd_lib.chain import _count
+from ictd_lib.checks import checked_count
 from ictd_lib.transformer.blocks import Block, DualHeadBlock, ShiftBlock
 from ictd_lib.transformer.matrices import score_matrix, value_matrix
 from ictd_lib.transformer.prompt import check_prompt
@@ -71,7 +71,7 @@ class SoftmaxTDTransformer(nn.Module):
         form: Form = "shift",
     ) -> None:
         super().__init__()
-        self.layers = _count("layers", layers, at_least=0)
+        self.layers = checked_count("layers", layers, at_least=0)
         for name, tensor, shape in (("A", A, ("d", "d")), ("w", w, (3,))):
             if tensor.dtype not in (torch.float32, torch.float64):
                 raise TypeError(
@@ -207,8 +207,8 @@ def theta_star(
     -----
     Source: Xie et al. (2026), equations 10-19 and Theorem 1; there :math:`\\alpha = \\tau = 1`.
     """
-    _count("dimension", dimension, at_least=1)
-    _count("layers", layers, at_least=0)
+    checked_count("dimension", dimension, at_least=1)
+    checked_count("layers", layers, at_least=0)
     sizes = {}
     for name, given in (("step_size", step_size), ("sharpness", sharpness)):
         sizes[name] = torch.as_tensor(given, dtype=torch.float64)

@@ -75,7 +75,7 @@ def ratio(run: Callable[[], object], over: Callable[[], object], pairs: int) -> 
 def bench_literal() -> Iterator[Case]:
     """A layer by the paper's matrices over bare attention; at 256 for information."""
     torch.set_num_threads(1)
-    for n, pairs, bound in ((256, 40, 3.0), (1000, 10, 1.35), (4096, 2, 1.15)):
+    for n, pairs, bound in ((256, 40, None), (1000, 10, 1.35), (4096, 2, 1.15)):
         Z, model = prompt(n, 4)
 
         def run(
@@ -116,9 +116,9 @@ def bench_collapsed() -> Iterator[Case]:
         few = [seconds(collapsing) for _ in range(50)]
         slow = seconds(lambda: model(Z))
         few += [seconds(collapsing) for _ in range(50)]
-        return median(few) / slow
+        return slow / median(few)
 
-    yield Case("collapsed_over_literal", run, 1 / 5000, unit="x", measure=float)
+    yield Case("collapsed_speedup", run, 5000, unit="x", measure=float, at_least=True)
 
 
 #: Run in a fresh process: resident memory before the call, and the most since it began.

@@ -56,12 +56,17 @@ class QuietHandler(SimpleHTTPRequestHandler):
         pass
 
 
+class QuietServer(ThreadingHTTPServer):
+    """Serves, and says nothing of a browser that hangs up."""
+
+    def handle_error(self, *args: Any) -> None:
+        pass
+
+
 @contextmanager
 def served(site: Path, handler: type[QuietHandler] = QuietHandler) -> Iterator[str]:
     """Serve a folder on this machine alone; yield its address, without a final slash."""
-    server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(handler, directory=str(site))
-    )
+    server = QuietServer(("127.0.0.1", 0), partial(handler, directory=str(site)))
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
