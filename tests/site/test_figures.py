@@ -11,8 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import ROOT, THEMES, chromium, launched, served
-from numpy.typing import NDArray
+from browser import THEMES, chromium, launched, served
+from figure_pages import (
+    AXE,
+    DARK,
+    MOUNT_WIDGET,
+    PHONE_AND_WIDE,
+    Floats,
+    no_sideways_scroll,
+    picture,
+    settle,
+    status,
+)
 from playwright.sync_api import Browser, BrowserContext, Page, Route
 
 from ictd_lib import MarkovRewardProcess, random_ergodic_chain
@@ -20,16 +30,7 @@ from ictd_lib.figures import weighted_td_playground
 from ictd_lib.figures.page import figure_html, module, script, stylesheet
 from ictd_lib.figures.sampling import sample
 
-AXE = ROOT / "tests" / "site" / "vendor" / "axe-core" / "axe.min.js"
-PHONE_AND_WIDE = (360, 1440)
 SLIDERS = ("sharpness", "gamma", "alpha", "context_length", "iterations")
-# The colours that the site's theme hands to a figure.
-DARK = (
-    "--pst-color-background: #14181e; --pst-color-text-base: #ced6dd;"
-    "--pst-color-text-muted: #9ca4af; --pst-color-border: #48566b;"
-)
-
-Floats = NDArray[np.float64]
 Opened = Callable[..., Page]
 
 pytestmark = pytest.mark.skipif(
@@ -105,34 +106,6 @@ def opened(browser: Browser) -> Iterator[Opened]:
     for context in contexts:
         context.close()
     assert not problems
-
-
-def settle(page: Page) -> None:
-    """Wait for the next drawing, and for what is said after it."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
-    page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
-
-
-def picture(page: Page) -> str:
-    """All that is drawn, less the cursor on the kernel."""
-    return str(
-        page.evaluate(
-            "() => [...document.querySelectorAll('.ictd-panel > svg')]"
-            ".map((svg) => svg.outerHTML.replace(/<rect class=.ictd-cursor.[^>]*>/, '')).join('')"
-        )
-    )
-
-
-def status(page: Page) -> str:
-    return page.inner_text(".ictd-status")
-
-
-def no_sideways_scroll(page: Page) -> bool:
-    return bool(
-        page.evaluate(
-            "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-        )
-    )
 
 
 # ---- the mathematics ---------------------------------------------------------------------------
@@ -546,28 +519,6 @@ def test_redraws_at_another_width(opened: Opened, base: str) -> None:
 
 
 # ---- in a live notebook ------------------------------------------------------------------------
-
-# What anywidget does in the browser, with a model that records what it is told.
-MOUNT_WIDGET = """async ([source, state]) => {
-    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-    const widget = (await import(url)).default;
-    const listeners = {};
-    window.saved = [];
-    window.model = {
-        get: (key) => state[key],
-        set: (key, value) => {
-            state[key] = value;
-            (listeners[`change:${key}`] || []).forEach((listener) => listener());
-        },
-        save_changes: () => saved.push({ ...state }),
-        on: (event, listener) => (listeners[event] ||= []).push(listener),
-        off: (event, listener) =>
-            (listeners[event] = listeners[event].filter((other) => other !== listener)),
-        waiting: () => Object.values(listeners).flat().length,
-    };
-    document.querySelector("main").replaceChildren();
-    window.end = await widget.render({ model, el: document.querySelector("main") });
-}"""
 
 
 def test_the_widget_moves_with_python_and_python_with_it(

@@ -98,9 +98,9 @@ const stage = (() => {
     return node;
   }
 
-  // Play and step through one whole-numbered slider. A reader who asked for less motion gets
+  // Play and step through one whole-numbered slider, a step every `pace` milliseconds. A reader who asked for less motion gets
   // only the step.
-  function player({ key, low, high, step }, store) {
+  function player({ key, low, high, step }, store, pace = 150) {
     const still = window.matchMedia("(prefers-reduced-motion: reduce)");
     let timer = null;
     const advance = () => store.set(key, store.get(key) >= high ? low : store.get(key) + step);
@@ -118,7 +118,7 @@ const stage = (() => {
     function start() {
       if (store.get(key) >= high) store.set(key, low);
       play.textContent = "Pause";
-      timer = setInterval(() => (store.get(key) >= high ? stop() : advance()), 150);
+      timer = setInterval(() => (store.get(key) >= high ? stop() : advance()), pace);
     }
     const heed = () => {
       play.hidden = still.matches;
@@ -189,7 +189,7 @@ const stage = (() => {
     const initial = Object.fromEntries(data.controls.map(({ key }) => [key, store.get(key)]));
     const parts = data.controls.map((c) => controls[c.kind](c, store, `${prefix}-${c.key}`));
     const played = data.controls.find((c) => c.play);
-    const playing = played ? player(played, store) : { nodes: [], playing: () => false, end() {} };
+    const playing = played ? player(played, store, data.pace) : { nodes: [], playing: () => false, end() {} };
     const reset = button("Reset", () =>
       Object.entries(initial).forEach(([key, value]) => store.set(key, value)),
     );

@@ -1,0 +1,66 @@
+"""What the tests of all figures that move have in common."""
+
+import numpy as np
+from browser import ROOT
+from numpy.typing import NDArray
+from playwright.sync_api import Page
+
+AXE = ROOT / "tests" / "site" / "vendor" / "axe-core" / "axe.min.js"
+PHONE_AND_WIDE = (360, 1440)
+# The colours that the site's theme hands to a figure.
+DARK = (
+    "--pst-color-background: #14181e; --pst-color-text-base: #ced6dd;"
+    "--pst-color-text-muted: #9ca4af; --pst-color-border: #48566b;"
+)
+
+# What anywidget does in the browser, with a model that records what it is told.
+MOUNT_WIDGET = """async ([source, state]) => {
+    const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+    const widget = (await import(url)).default;
+    const listeners = {};
+    window.saved = [];
+    window.model = {
+        get: (key) => state[key],
+        set: (key, value) => {
+            state[key] = value;
+            (listeners[`change:${key}`] || []).forEach((listener) => listener());
+        },
+        save_changes: () => saved.push({ ...state }),
+        on: (event, listener) => (listeners[event] ||= []).push(listener),
+        off: (event, listener) =>
+            (listeners[event] = listeners[event].filter((other) => other !== listener)),
+        waiting: () => Object.values(listeners).flat().length,
+    };
+    document.querySelector("main").replaceChildren();
+    window.end = await widget.render({ model, el: document.querySelector("main") });
+}"""
+
+Floats = NDArray[np.float64]
+
+
+def settle(page: Page) -> None:
+    """Wait for the next drawing, and for what is said after it."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
+    page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
+
+
+def picture(page: Page) -> str:
+    """All that is drawn, less the cursor on the kernel."""
+    return str(
+        page.evaluate(
+            "() => [...document.querySelectorAll('.ictd-panel > svg')]"
+            ".map((svg) => svg.outerHTML.replace(/<rect class=.ictd-cursor.[^>]*>/, '')).join('')"
+        )
+    )
+
+
+def status(page: Page) -> str:
+    return page.inner_text(".ictd-status")
+
+
+def no_sideways_scroll(page: Page) -> bool:
+    return bool(
+        page.evaluate(
+            "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+        )
+    )

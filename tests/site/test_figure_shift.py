@@ -1,0 +1,363 @@
+"""The figure of chapter 3 in a real browser: its numbers are the Transformer's; its manners."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from browser import THEMES, chromium, launched, served
+from figure_pages import (
+    AXE,
+    DARK,
+    MOUNT_WIDGET,
+    PHONE_AND_WIDE,
+    Floats,
+    no_sideways_scroll,
+    picture,
+    settle,
+    status,
+)
+from playwright.sync_api import Browser, Page
+
+from ictd_lib.figures import shift_figure
+from ictd_lib.figures.page import module, script, stylesheet
+from ictd_lib.transformer import (
+    DualHeadBlock,
+    ShiftBlock,
+    assemble_prompt,
+    attention_head,
+    theta_star,
+)
+
+BLOCKS = {"shift": ShiftBlock, "dual": DualHeadBlock}
+
+pytestmark = pytest.mark.skipif(
+    chromium() is None, reason="no Chromium on this machine"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("shift")
+    (folder / "figures.js").write_text(script(), "utf-8")
+    (folder / "figures.css").write_text(stylesheet(), "utf-8")
+    (folder / "index.html").write_text(
+        '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
+        '<title>A figure</title><meta name="viewport" content="width=device-width">'
+        '<link rel="icon" href="data:,"><link rel="stylesheet" href="figures.css">'
+        '<script defer src="figures.js"></script>'
+        "<style>body { margin: 0 auto; padding: 1rem; max-width: 46rem; font-family: sans-serif;"
+        "background: var(--pst-color-background, #fff); color: var(--pst-color-text-base, #222) }"
+        f"[data-theme=dark] {{ {DARK} }}</style></head>"
+        f"<body><main><h1>A page</h1>{shift_figure().html()}</main></body></html>",
+        "utf-8",
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def base(folder: Path) -> Iterator[str]:
+    with served(folder) as base:
+        yield base
+
+
+@pytest.fixture
+def page(browser: Browser, base: str) -> Iterator[Page]:
+    """The figure on a wide page that may have no script error."""
+    yield from opened(browser, f"{base}/index.html")
+
+
+def opened(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
+    problems: list[str] = []
+    with browser.new_context(**options) as context:
+        context.set_default_timeout(10_000)
+        page = context.new_page()
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda message: problems.append(message.text))
+        page.goto(address)
+        settle(page)
+        yield page
+    assert not problems
+
+
+# ---- the mathematics ---------------------------------------------------------------------------
+
+
+def random_prompt(rng: np.random.Generator) -> dict[str, Any]:
+    """Any features, rewards and memory, on the invariant or off it, with any queries."""
+    n, queries, d = (int(rng.integers(1, k)) for k in (12, 4, 5))
+    columns = n + queries
+    empty = rng.random(2) < 0.25
+    memory = np.where(empty[:, None], 0, rng.normal(size=(2, columns)))
+    return {
+        "X": rng.normal(size=(columns, d)).tolist(),
+        "rewards": rng.normal(size=n).tolist(),
+        "target": memory[0].tolist(),
+        "current": memory[1].tolist(),
+        "gamma": rng.uniform(0, 0.99),
+        "alpha": rng.uniform(0.05, 1.5),
+        "sharpness": 10 ** rng.uniform(-2, 2),
+        "layers": int(rng.integers(1, 9)),
+    }
+
+
+def by_the_transformer(prompt: dict[str, Any], form: str) -> dict[str, Floats]:
+    """The same from `ictd_lib.transformer`, by the paper's matrices."""
+    x, rewards, target, current = (
+        torch.tensor(prompt[key], dtype=torch.float64)
+        for key in ("X", "rewards", "target", "current")
+    )
+    n, (columns, d) = len(rewards), x.shape
+    model = theta_star(
+        d,
+        prompt["layers"],
+        prompt["gamma"],
+        step_size=prompt["alpha"],
+        sharpness=prompt["sharpness"],
+        form="shift" if form == "shift" else "dual",
+    )
+    Z = assemble_prompt(x, rewards, target=target, current=current)
+    with torch.no_grad():
+        trace = model.trace(Z, queries=columns - n)
+        added = [
+            attention_head(
+                before, model.score_matrix(), model.value_matrix(), columns - n
+            )[-1]
+            for before in trace[:-1]
+        ]
+        b, c = trace[:, -2, :n], trace[:, -1, 1 : n + 1]
+    return {
+        "target": trace[:, -2].numpy(),
+        "current": trace[:, -1].numpy(),
+        "gain": torch.stack(added).numpy(),
+        "offset": (b - prompt["gamma"] * c).numpy(),
+    }
+
+
+IN_THE_BROWSER = """(prompts) => JSON.stringify(JSON.parse(prompts).map((prompt) => {
+    const { trace, offsets } = ictd.figures.shift.mathematics;
+    return Object.fromEntries(["shift", "dual"].map((form) => {
+        const run = trace(prompt, form);
+        const n = prompt.rewards.length;
+        return [form, {
+            target: run.map(({ target }) => target),
+            current: run.map(({ current }) => current),
+            gain: run.slice(1).map(({ gain }) => gain),
+            offset: run.map(({ target, current }) => offsets(target, current, prompt.gamma, n)),
+        }];
+    }));
+}))"""
+
+
+def test_the_browsers_layers_are_the_transformers(page: Page) -> None:
+    rng = np.random.default_rng(5)
+    prompts = [random_prompt(rng) for _ in range(1200)]
+    found = json.loads(page.evaluate(IN_THE_BROWSER, json.dumps(prompts)))
+    worst, apart = 0.0, 0
+    for prompt, got in zip(prompts, found, strict=True):
+        for form in BLOCKS:
+            expected = by_the_transformer(prompt, form)
+            largest = max(np.abs(row).max() for row in expected.values())
+            for name, rows in expected.items():
+                error = np.abs(np.array(got[form][name]) - rows).max() / largest
+                worst = max(worst, float(error))
+        apart += got["shift"]["current"] != got["dual"]["current"]
+    print(f"{len(prompts)} prompts, {apart} with values that part; worst error {worst}")
+    assert 500 < apart < 1200
+    assert worst < 1e-9
+
+
+def test_what_is_shown_is_what_the_transformer_computes(page: Page) -> None:
+    """Every entry of the two memory rows, at every half-layer, off the invariant."""
+    figure = shift_figure()
+    page.get_by_label("starts at").fill("1")
+    for form in ("shift", "dual"):
+        page.select_option("[id$=-form]", form)
+        for step in (0, 1, 2, 3, 8, 16):
+            page.get_by_label("half-layers").fill(str(step))
+            settle(page)
+            figure.set_state({"form": form, "value": 1.0, "step": step})
+            alt = re.search(r'alt="([^"]*)"', figure.html())
+            said = page.get_attribute(".ictd-prompt > svg", "aria-label") or ""
+            assert alt
+            for row in ("Target", "Current"):
+                drawn = re.search(rf"{row} row:? (.*?)\.(?: |$)", said)
+                still = re.search(rf"{row} row (.*?)\.(?: |$)", alt[1])
+                assert drawn and still
+                shown = drawn[1].replace("−", "-").split(", ")
+                expected = list(map(float, still[1].split(", ")))
+                assert list(map(float, shown)) == pytest.approx(expected, abs=0.0101)
+
+
+# ---- what a reader can do ----------------------------------------------------------------------
+
+
+def test_an_entry_off_the_invariant_parts_the_two(page: Page) -> None:
+    assert "agree in all layers" in status(page)
+    page.get_by_label("starts at").fill("1")
+    settle(page)
+    assert "Largest offset: 1." in status(page)
+    assert "differ from layer 2 on" in status(page)
+    page.get_by_label("half-layers").fill("2")
+    settle(page)
+    assert "Largest offset: 0." in status(page)  # the shift has ended it
+    page.select_option("[id$=-form]", "dual")
+    settle(page)
+    assert "Largest offset: 1." in status(page)  # two heads have not
+    page.get_by_label("in column").fill("5")
+    settle(page)
+    assert "agree in all layers" in status(page)  # b_n is never read
+
+
+@pytest.mark.parametrize("width", PHONE_AND_WIDE)
+def test_every_control_by_keyboard(browser: Browser, base: str, width: int) -> None:
+    viewport = {"width": width, "height": 800}
+    for page in opened(browser, f"{base}/index.html", viewport=viewport):
+        count = page.evaluate(
+            "() => document.querySelectorAll("
+            "'.ictd-figure :is(input, select, button, [tabindex]):not([hidden])').length"
+        )
+        moved = set()
+        for _ in range(count):
+            page.keyboard.press("Tab")
+            tag, name, text = page.evaluate(
+                "() => [document.activeElement.tagName, document.activeElement.id, "
+                "document.activeElement.textContent]"
+            )
+            before, said = picture(page), status(page)
+            if tag == "INPUT":
+                value = page.get_attribute(f"#{name}", "aria-valuetext")
+                page.keyboard.press("ArrowRight")
+                settle(page)
+                assert page.get_attribute(f"#{name}", "aria-valuetext") != value
+            elif tag == "SELECT":
+                page.keyboard.press("ArrowDown")
+                settle(page)
+                assert page.input_value(f"#{name}") in ("dual", "current")
+            elif tag == "BUTTON":
+                page.keyboard.press("Enter")
+                if text == "Play":
+                    page.wait_for_timeout(1200)  # at least one of its steps
+                    page.keyboard.press("Enter")
+                settle(page)
+                assert picture(page) != before, text
+                assert status(page) != said or text == "New context"
+            else:
+                reading = page.inner_text(".ictd-readout")
+                page.keyboard.press("ArrowDown")
+                page.keyboard.press("ArrowRight")
+                settle(page)
+                assert page.inner_text(".ictd-readout") != reading
+            moved.add(name.rpartition("-")[2] or text or tag)
+            assert no_sideways_scroll(page)
+        assert {"form", "gamma", "row", "column", "value", "step"} < moved
+        assert {"Play", "One step", "New context", "Reset"} < moved
+
+
+def test_touch_reads_an_entry(browser: Browser, base: str) -> None:
+    viewport = {"width": 360, "height": 800}
+    address = f"{base}/index.html"
+    for page in opened(browser, address, viewport=viewport, has_touch=True):
+        cell = page.locator(".ictd-cell").nth(2 * 6 + 3)  # the current row, column 3
+        cell.scroll_into_view_if_needed()
+        box = cell.bounding_box()
+        assert box and box["width"] > 40
+        page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        settle(page)
+        assert page.inner_text(".ictd-readout").startswith("c₃ = 0: ")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", PHONE_AND_WIDE)
+def test_accessible(browser: Browser, base: str, width: int, theme: str) -> None:
+    viewport = {"width": width, "height": 800}
+    for page in opened(browser, f"{base}/index.html", viewport=viewport):
+        page.evaluate(
+            "(theme) => { document.documentElement.dataset.theme = theme }", theme
+        )
+        page.add_script_tag(path=AXE)
+        page.get_by_label("starts at").fill("1")
+        page.select_option("[id$=-form]", "dual")
+        for step in ("0", "3", "4"):
+            page.get_by_label("half-layers").fill(step)
+            page.wait_for_timeout(700)  # until what moves has arrived
+            settle(page)
+            violations = page.evaluate("async () => (await axe.run()).violations")
+            assert not violations, json.dumps(violations, indent=1)
+        assert no_sideways_scroll(page)
+        # No two labels of the grid may run into each other.
+        overlaps = page.evaluate(
+            """() => {
+                const boxes = [...document.querySelectorAll(".ictd-prompt > svg text")]
+                    .filter((node) => node.textContent)
+                    .map((node) => node.getBoundingClientRect());
+                return boxes.filter((a, i) => boxes.some((b, j) => i < j && a.left < b.right
+                    && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom)).length;
+            }"""
+        )
+        assert overlaps == 0
+
+
+def test_rows_move_once_and_only_for_who_wants_motion(
+    browser: Browser, base: str
+) -> None:
+    for motion, moving in (("no-preference", "ictd-travel"), ("reduce", "none")):
+        address = f"{base}/index.html"
+        for page in opened(browser, address, reduced_motion=motion):
+            for _ in range(2):
+                page.get_by_role("button", name="One step").click()
+                settle(page)
+            names = page.evaluate(
+                "() => [...document.querySelectorAll('.ictd-travel')]"
+                ".map((token) => getComputedStyle(token).animationName)"
+            )
+            assert names == [moving] * 5
+            page.get_by_label("discount").press("ArrowLeft")  # nothing moves for this
+            settle(page)
+            assert page.locator(".ictd-travel").count() == 0
+
+
+def test_no_setting_draws_a_number_that_is_none(page: Page) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(40):
+        for name, low, high in (
+            ("discount", 0, 99),
+            ("in column", 0, 5),
+            ("starts at", -20, 20),
+            ("half-layers", 0, 16),
+        ):
+            place = int(rng.integers(low, high + 1))
+            scale = {"discount": 100, "starts at": 10}.get(name, 1)
+            page.get_by_label(name).fill(f"{place / scale:g}")
+        page.select_option("[id$=-form]", str(rng.choice(["shift", "dual"])))
+        page.select_option("[id$=-row]", str(rng.choice(["target", "current"])))
+        page.get_by_role("button", name="New context").click()
+        settle(page)
+        assert not re.search(r"NaN|Infinity|undefined", page.inner_html(".ictd-figure"))
+
+
+def test_the_widget_moves_with_python_and_python_with_it(page: Page) -> None:
+    figure = shift_figure(value=0.5)
+    state = {**figure.state, "figure": figure.figure, "data": figure.data}
+    page.evaluate(MOUNT_WIDGET, [module(), state])
+    settle(page)
+    before = picture(page)
+    page.evaluate("() => model.set('step', 4)")
+    settle(page)
+    assert picture(page) != before
+    page.get_by_label("starts at").press("End")
+    saved = page.evaluate("() => saved.at(-1)")
+    figure.set_state({key: saved[key] for key in figure.state})
+    assert figure.value == 2
+    page.evaluate("() => end()")
+    assert page.evaluate("() => model.waiting()") == 0
