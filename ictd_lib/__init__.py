@@ -1,4 +1,4 @@
-"""Softmax attention as temporal-difference learning: the library under the book.
+"""Attention as temporal-difference learning: the library under the book.
 
 The modules are read in this order, and each depends only on those before it:
 
