@@ -37,8 +37,8 @@ format: $(READY) ## format the code, the chapters' cells too
 mutate: $(READY) ## plant known faults and see that tests and notebooks catch them (FAULTS="name ..." for some)
 	@$(PY) -m tests.mutation.mutate $(FAULTS)
 
-bench: $(READY) ## measure the library's speed against its bounds
-	@$(PY) -m tests.bench.bench
+bench: $(READY) ## measure the library's speed against its bounds (STORE=1 renews the table that chapters quote)
+	@$(PY) -m tests.bench.bench $(if $(STORE),--store)
 
 lock: $(READY) ## resolve requirements.lock anew from pyproject.toml
 	@$(PY) -m book.tools.lock

@@ -1,12 +1,18 @@
 """Measure the library against its bounds, and store the figures in _build/bench.json.
 
+    python -m tests.bench.bench            everything
+    python -m tests.bench.bench --store    what chapters quote, kept in ictd_lib/measured.json
+
 A file bench_*.py in this folder holds functions `bench_*() -> Iterator[Case]`. All cases are measured in turn, over
 and over, so that a machine that slows down slows all of them down; what counts is the median.
 """
 
 import argparse
+import datetime
 import importlib
+import importlib.metadata
 import json
+import platform
 import statistics
 import sys
 import time
@@ -20,6 +26,9 @@ from tqdm import tqdm
 from book.tools.canonical import ROOT
 
 RESULTS = ROOT / "_build" / "bench.json"
+# Part of the library, so that whoever can run a chapter has it, and a new table makes chapters stale.
+STORED = ROOT / "ictd_lib" / "measured.json"
+QUOTED = ("bench_forms", "bench_transformer")
 
 
 @dataclass(frozen=True)
@@ -57,9 +66,11 @@ class Case:
         return f"at {'least' if self.at_least else 'most'} {self.bound:g}"
 
 
-def cases() -> Iterator[Case]:
-    """Yield the cases of every bench_*.py beside this file."""
+def cases(stems: Sequence[str] = ()) -> Iterator[Case]:
+    """Yield the cases of every bench_*.py beside this file, or of those named."""
     for path in sorted(Path(__file__).parent.glob("bench_*.py")):
+        if stems and path.stem not in stems:
+            continue
         module = importlib.import_module(f"tests.bench.{path.stem}")
         for name, function in vars(module).items():
             if name.startswith("bench_"):
@@ -96,19 +107,43 @@ def table(chosen: Sequence[Case], rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
+def circumstances() -> dict[str, Any]:
+    """Return where and with what it was measured, as far as that explains a figure."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "threads": 1,
+        **{name: importlib.metadata.version(name) for name in ("numpy", "torch")},
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="make bench", description="Measure the library."
     )
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--store",
+        action="store_true",
+        help=f"measure what chapters quote, and keep it in {STORED.relative_to(ROOT)}",
+    )
     options = parser.parse_args(arguments)
-    chosen = list(cases())
+    chosen = list(cases(QUOTED if options.store else ()))
     rows = measured(chosen, options.rounds)
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print(table(chosen, rows))
-    return int(not all(row["ok"] for row in rows))
+    good = all(row["ok"] for row in rows)
+    if not options.store:
+        RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        RESULTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    elif good:
+        kept = circumstances() | {"rows": rows}
+        STORED.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        print(f"Stored in {STORED.relative_to(ROOT)}; now `make notebooks`")
+    else:
+        print("Not stored: a figure is not within its bound.", file=sys.stderr)
+    return int(not good)
 
 
 if __name__ == "__main__":
