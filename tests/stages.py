@@ -2,9 +2,10 @@
 
     python -m tests.stages                 all stages
     python -m tests.stages lint unit       these
-    python -m tests.stages --verbose       with everything that the stages print
+    python -m tests.stages --verbose       one at a time, with everything that the stages print
 
-A stage that fails does not stop the others; the exit status says whether any did.
+Two stages run side by side: those of the site wait for nothing but each other. A stage that fails does
+not stop the others; the exit status says whether any did.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,9 +40,10 @@ class Stage:
     name: str
     about: str
     commands: tuple[str, ...]
+    lane: str = "code"  # stages of a lane run one after another, lanes side by side
 
 
-# What fails soonest comes first.
+# In each lane, what fails soonest comes first.
 STAGES = (
     Stage(
         "lint",
@@ -64,9 +67,14 @@ STAGES = (
         (f"{PYTEST} tests/notebooks/repeat",),
     ),
     Stage(
-        "book", "the site builds without a warning", (f"{PYTHON} -m book.tools.build",)
+        "book",
+        "the site builds without a warning",
+        (f"{PYTHON} -m book.tools.build",),
+        lane="site",
     ),
-    Stage("site", "the built site in a browser", (f"{PYTEST} tests/site",)),
+    Stage(
+        "site", "the built site in a browser", (f"{PYTEST} tests/site",), lane="site"
+    ),
 )
 
 
@@ -79,11 +87,19 @@ class Outcome:
     seconds: float
     counts: tuple[str, ...]
 
+    def line(self) -> str:
+        """Return it in a line."""
+        state = "ok" if self.passed else "FAILED"
+        return (
+            f"{self.stage.name:<9}{self.stage.about:<44}{state:<7}{self.seconds:7.1f} s"
+        )
+
 
 def run(stage: Stage, *, verbose: bool) -> Outcome:
     """Run a stage's commands up to the first that fails, and show what a reader needs of it."""
     begin = time.perf_counter()
-    print(f"{stage.name:<9}{stage.about:<44}", end="\n" if verbose else "", flush=True)
+    if verbose:
+        print(f"{stage.name:<9}{stage.about}", flush=True)
     environment = dict(os.environ)
     if stage.name == "nbval":
         notebooks.warm_fonts()
@@ -98,15 +114,11 @@ def run(stage: Stage, *, verbose: bool) -> Outcome:
     LOGS.mkdir(parents=True, exist_ok=True)
     (LOGS / f"test-{stage.name}.txt").write_text("".join(lines), encoding="utf-8")
     counts = tuple(line.strip("= \n") for line in lines if PYTEST_COUNT.match(line))
-    print(f"{'FAILED' if status else 'ok':<7}{seconds:7.1f} s", flush=True)
-    if verbose:
-        return Outcome(stage, not status, seconds, counts)
-    if status:
-        print("\n" + "".join(lines), flush=True)
-    else:
-        skipped = [line.rstrip() for line in lines if line.startswith("SKIPPED")]
-        print(*skipped, *counts, sep="\n", flush=True)
-    return Outcome(stage, not status, seconds, counts)
+    outcome = Outcome(stage, not status, seconds, counts)
+    skipped = [line.rstrip() for line in lines if line.startswith("SKIPPED")]
+    told = ["".join(lines)] if status else [*skipped, *counts]
+    print(outcome.line(), *([] if verbose else told), sep="\n", flush=True)
+    return outcome
 
 
 def _follow(
@@ -132,14 +144,22 @@ def _follow(
     return process.returncode
 
 
-def summary(outcomes: Sequence[Outcome]) -> str:
+def run_all(stages: Sequence[Stage], *, verbose: bool) -> list[Outcome]:
+    """Run every stage, the lanes side by side; return what became of them, in their order."""
+    lanes = [[s for s in stages if s.lane == lane] for lane in ("code", "site")]
+    workers = 1 if verbose else len(lanes)
+    with ThreadPoolExecutor(workers) as pool:
+        done = pool.map(lambda lane: [run(s, verbose=verbose) for s in lane], lanes)
+        return [outcome for outcomes in done for outcome in outcomes]
+
+
+def summary(outcomes: Sequence[Outcome], seconds: float) -> str:
     """Return the table that closes a run."""
     rows = [
         f"{o.stage.name:<9}{'ok' if o.passed else 'FAILED':<7}{o.seconds:8.1f} s  {'; '.join(o.counts)}"
         for o in outcomes
     ]
-    total = sum(o.seconds for o in outcomes)
-    return "\n".join(["", *rows, f"{'all':<9}{'':<7}{total:8.1f} s"])
+    return "\n".join(["", *rows, f"{'all':<9}{'':<7}{seconds:8.1f} s"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -155,8 +175,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [
         stage for stage in STAGES if not options.names or stage.name in options.names
     ]
-    outcomes = [run(stage, verbose=options.verbose) for stage in chosen]
-    print(summary(outcomes))
+    print(f"{len(chosen)} checks; a line as each ends", flush=True)
+    begin = time.perf_counter()
+    outcomes = run_all(chosen, verbose=options.verbose)
+    print(summary(outcomes, time.perf_counter() - begin))
     failed = [outcome.stage.name for outcome in outcomes if not outcome.passed]
     if failed:
         print(
