@@ -198,7 +198,7 @@ figures["dual-head"] = (stage, data) => {
 
     const [row, j] = cursor;
     const n = rewards.length;
-    const value = digits(Z[row][j]);
+    const value = number(Z[row][j]);
     const S = `S${low(j)}`;
     const text =
       row < d
@@ -210,7 +210,7 @@ figures["dual-head"] = (stage, data) => {
           : row === d + 2
             ? `v${low(l)}(${S}) = ${value}; ${S} is state ${states[j]}.`
             : j < n
-              ? `Target ${value} = ${number(gamma)} × ${digits(Z[d + 2][j + 1])}, ` +
+              ? `Target ${value} = ${number(gamma)} × ${number(Z[d + 2][j + 1])}, ` +
                 `the discounted value one column to the right.`
               : "No target: there is no column to the right.";
     readout.textContent = `Column ${j}. ${text}`;
@@ -264,7 +264,7 @@ figures["dual-head"] = (stage, data) => {
         `${weights.map(digits).join(", ")}.`,
     );
     sum.textContent =
-      `The products add up to ${digits(now.current[j])}: that is what the heads ` +
+      `The products add up to ${number(now.current[j])}: that is what the heads ` +
       `compute for ${name}, state ${states[j]}.`;
   }
 
