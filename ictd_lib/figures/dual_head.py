@@ -13,6 +13,7 @@ from ictd_lib.chain import MarkovRewardProcess
 from ictd_lib.checks import Floats
 from ictd_lib.context import Context
 from ictd_lib.families import random_boyan_chain
+from ictd_lib.figures.common import figure_class, planar_features
 from ictd_lib.figures.controls import Again, Choice, Control, Slider
 from ictd_lib.figures.sampling import sample
 from ictd_lib.kernel import checked_features
@@ -77,8 +78,7 @@ def dual_head_steps(
         process = random_boyan_chain(8, np.random.default_rng(2026), 0.9)
     size = process.n_states
     if features is None:
-        angle = np.linspace(0, np.pi, size)
-        features = np.column_stack([np.cos(angle), np.sin(angle)]).round(6)
+        features = planar_features("arc", size)
     x = checked_features(features, size)
     if x.shape[1] > 4:
         raise ValueError(f"features: got {x.shape[1]} columns, expected at most 4")
@@ -132,18 +132,12 @@ def dual_head_steps(
             "rewards": first.rewards.tolist(),
         },
     }
-    try:
-        from ictd_lib.figures.widget import Figure
-    except ImportError as missing:
-        raise ImportError(
-            f"a figure that moves needs {missing.name}: pip install 'ictd-lib[run]'"
-        ) from missing
 
     def still(now: Mapping[str, Any]) -> tuple[str, str]:
         drawn = first if now["seed"] == 0 else sample(process, first.n, now["seed"])
         return _still(drawn, x, now)
 
-    return Figure("dual-head", controls, state, data, still)
+    return figure_class()("dual-head", controls, state, data, still)
 
 
 def prompts(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ictd_lib.chain import MarkovRewardProcess
 from ictd_lib.checks import Floats
+from ictd_lib.figures.common import figure_class, planar_features
 from ictd_lib.figures.controls import Again, Choice, Control, Slider
 from ictd_lib.figures.sampling import sample
-from ictd_lib.figures.weighted_td import _features, _figure_class
 from ictd_lib.pictures import COLORS
 
 if TYPE_CHECKING:
@@ -102,10 +102,10 @@ def shift_figure(
             "P": CHAIN.transition.tolist(),
             "r": CHAIN.reward.tolist(),
             "start": CHAIN.initial.tolist(),
-            "features": _features("arc", CHAIN.n_states).tolist(),
+            "features": planar_features("arc", CHAIN.n_states).tolist(),
         },
     }
-    return _figure_class()("shift", controls, state, data, _still)
+    return figure_class()("shift", controls, state, data, _still)
 
 
 def _memory(state: Mapping[str, Any]) -> tuple[list[int], Floats]:
@@ -115,7 +115,7 @@ def _memory(state: Mapping[str, Any]) -> tuple[list[int], Floats]:
     from ictd_lib.transformer import assemble_prompt, theta_star
 
     context = sample(CHAIN, COLUMNS - 1, state["seed"])
-    x = torch.tensor(_features("arc", CHAIN.n_states)[context.states])
+    x = torch.tensor(planar_features("arc", CHAIN.n_states)[context.states])
     memory = {name: torch.zeros(COLUMNS, dtype=x.dtype) for name, _ in ROWS}
     memory[state["row"]][state["column"]] = state["value"]
     Z = assemble_prompt(x, torch.tensor(context.rewards), **memory)

@@ -18,6 +18,7 @@ from ictd_lib.families import (
     random_ergodic_chain,
     random_walk,
 )
+from ictd_lib.figures.common import figure_class, planar_features
 from ictd_lib.figures.controls import Again, Choice, Control, Slider
 from ictd_lib.figures.sampling import sample
 from ictd_lib.kernel import attention_matrix, context_kernel, inner_product_scores
@@ -122,13 +123,14 @@ def weighted_td_playground(
                 "start": mrp.initial.tolist(),
                 # One-hot features are the script's own.
                 "features": {
-                    f: _features(f, mrp.n_states).tolist() for f in ("arc", "random")
+                    f: planar_features(f, mrp.n_states).tolist()
+                    for f in ("arc", "random")
                 },
             }
             for name, (_, mrp) in chains.items()
         ],
     }
-    Figure = _figure_class()
+    Figure = figure_class()
     return Figure(
         "weighted-td",
         controls,
@@ -136,16 +138,6 @@ def weighted_td_playground(
         data,
         lambda now: _still(chains[now["chain"]][1], now),
     )
-
-
-def _figure_class() -> type[Figure]:
-    try:
-        from ictd_lib.figures.widget import Figure
-    except ImportError as missing:
-        raise ImportError(
-            f"a figure that moves needs {missing.name}: pip install 'ictd-lib[run]'"
-        ) from missing
-    return Figure
 
 
 def _chains() -> dict[str, tuple[str, MarkovRewardProcess]]:
@@ -169,17 +161,6 @@ def _rounded(process: MarkovRewardProcess) -> MarkovRewardProcess:
     return MarkovRewardProcess(
         millionths / 1e6, process.reward.round(6), process.discount, process.initial
     )
-
-
-def _features(name: str, n_states: int) -> Floats:
-    """Feature vectors of norm 1, one a row."""
-    if name == "one-hot":
-        return np.eye(n_states)
-    if name == "arc":
-        angle = np.linspace(0, np.pi, n_states)
-    else:
-        angle = np.random.default_rng(2).uniform(0, 2 * np.pi, n_states)
-    return np.column_stack([np.cos(angle), np.sin(angle)]).round(6)
 
 
 # ---- the still picture ---------------------------------------------------------------------
@@ -216,7 +197,7 @@ def _still(process: MarkovRewardProcess, state: Mapping[str, Any]) -> tuple[str,
     from matplotlib.style import context as style
 
     context = sample(process, state["context_length"], state["seed"])
-    x = _features(state["features"], process.n_states)
+    x = planar_features(state["features"], process.n_states)
     scores = inner_product_scores(x, state["sharpness"])
     kernel = attention_matrix(context, context_kernel(context, scores))
     v, done = _shown(process, context, scores, state)

@@ -114,7 +114,10 @@ def circumstances() -> dict[str, Any]:
         "platform": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "threads": 1,
-        **{name: importlib.metadata.version(name) for name in ("numpy", "torch")},
+        **{
+            name: importlib.metadata.version(name).partition("+")[0]
+            for name in ("numpy", "torch")
+        },
     }
 
 
