@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -148,9 +149,20 @@ def run_all(stages: Sequence[Stage], *, verbose: bool) -> list[Outcome]:
     """Run every stage, the lanes side by side; return what became of them, in their order."""
     lanes = [[s for s in stages if s.lane == lane] for lane in ("code", "site")]
     workers = 1 if verbose else len(lanes)
+    stopped = threading.Event()
+
+    def run_lane(lane: Sequence[Stage]) -> list[Outcome]:
+        return [run(s, verbose=verbose) for s in lane if not stopped.is_set()]
+
     with ThreadPoolExecutor(workers) as pool:
-        done = pool.map(lambda lane: [run(s, verbose=verbose) for s in lane], lanes)
-        return [outcome for outcomes in done for outcome in outcomes]
+        try:
+            done = list(pool.map(run_lane, lanes))
+        except KeyboardInterrupt:
+            # Ctrl-C ends the commands that run, since a terminal sends it to them, too.
+            stopped.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [outcome for outcomes in done for outcome in outcomes]
 
 
 def summary(outcomes: Sequence[Outcome], seconds: float) -> str:

@@ -10,6 +10,14 @@ mean nothing after a clone. The record also keeps each notebook's run time, peak
 apart from the notebook, whose bytes are the same every time it is executed.
 """
 
+import signal
+import sys
+
+if (
+    __name__ == "__main__"
+):  # the imports below take a second, in which Ctrl-C is one line, too
+    signal.signal(signal.SIGINT, lambda *_: sys.exit("\nStopped."))
+
 import argparse
 import asyncio
 import contextlib
@@ -20,9 +28,7 @@ import json
 import os
 import platform
 import re
-import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -65,6 +71,15 @@ class ChapterError(Exception):
 
 
 @dataclass(frozen=True)
+class Source:
+    """What a notebook is made from: the chapter's text, read once, and what was read with it."""
+
+    notebook: Any
+    chapter: str
+    inputs: str
+
+
+@dataclass(frozen=True)
 class Run:
     """One execution: the notebook and what it took."""
 
@@ -81,17 +96,45 @@ def chapter_names() -> list[str]:
     return sorted(path.stem for path in CHAPTERS.glob("*.md"))
 
 
+def read_source(name: str) -> Source:
+    """Read a chapter as a notebook without outputs, with digests of the bytes that were read."""
+    content = (CHAPTERS / f"{name}.md").read_bytes().replace(b"\r\n", b"\n")
+    try:
+        notebook = jupytext.reads(content.decode(), fmt="md:myst")
+    except ValueError as error:
+        raise ChapterError(
+            f"book/chapters/{name}.md can't be read: {_first_line(error)}"
+        ) from None
+    return Source(notebook, _digest(content), inputs_digest(name, content))
+
+
 def read_chapter(name: str) -> Any:
     """Read a chapter's text as a notebook without outputs."""
-    return jupytext.reads(
-        (CHAPTERS / f"{name}.md").read_text(encoding="utf-8"), fmt="md:myst"
-    )
+    return read_source(name).notebook
 
 
 def read_notebook(name: str) -> Any | None:
     """Read a chapter's stored notebook, or return None where there is none."""
     path = NOTEBOOKS / f"{name}.ipynb"
-    return nbformat.read(path, as_version=4) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        return nbformat.read(path, as_version=4)
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        nbformat.ValidationError,
+    ) as error:
+        raise ChapterError(
+            f"book/notebooks/{name}.ipynb is no notebook ({_first_line(error)}); "
+            f"to make it anew: make notebooks CHAPTERS={name} ALL=1"
+        ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:80]
 
 
 def write(path: Path, text: str) -> None:
@@ -106,10 +149,16 @@ def write(path: Path, text: str) -> None:
 
 def read_status() -> dict[str, Any]:
     """Return the record of the last execution of each notebook."""
-    status: dict[str, Any] = (
-        json.loads(STATUS.read_text("utf-8")) if STATUS.exists() else {}
-    )
-    return status
+    try:
+        status = json.loads(STATUS.read_text("utf-8")) if STATUS.exists() else {}
+        if not all(isinstance(record, dict) for record in status.values()):
+            raise ValueError("it is no record of executions")
+    except (AttributeError, ValueError) as error:
+        raise ChapterError(
+            f"book/status.json can't be read ({_first_line(error)}); restore it from git, "
+            "or delete it and run `make notebooks`, which executes every chapter anew"
+        ) from None
+    return dict(status)
 
 
 def write_status(status: dict[str, Any]) -> None:
@@ -117,17 +166,19 @@ def write_status(status: dict[str, Any]) -> None:
     write(STATUS, json.dumps(status, indent=1, sort_keys=True) + "\n")
 
 
-def inputs_digest(name: str) -> str:
-    """Return a digest of what a notebook is made from: its chapter and the library."""
+def inputs_digest(name: str, chapter: bytes) -> str:
+    """Return a digest of what a notebook is made from: its chapter's content and the library."""
     digest = hashlib.sha256()
     library = [
         path
         for path in sorted((ROOT / "ictd_lib").rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     ]
-    for path in [CHAPTERS / f"{name}.md", *library]:
+    files = {CHAPTERS / f"{name}.md": chapter}
+    files |= {path: path.read_bytes() for path in library}
+    for path, content in files.items():
         digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode())
-        digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+        digest.update(content.replace(b"\r\n", b"\n") + b"\0")
     return digest.hexdigest()
 
 
@@ -155,11 +206,15 @@ def problem_with(name: str, status: dict[str, Any]) -> str | None:
     notebook = read_notebook(name)
     if notebook is None:
         return "not executed yet"
-    differences = pair_differences(read_chapter(name), notebook)
+    source, record = read_source(name), status.get(name, {})
+    differences = pair_differences(source.notebook, notebook)
     if differences:
         return f"notebook and chapter differ: {differences[0]}"
-    if status.get(name, {}).get("inputs") != inputs_digest(name):
+    if record.get("inputs") != source.inputs:
         return "the chapter or ictd_lib changed since the notebook was executed"
+    written = _digest((NOTEBOOKS / f"{name}.ipynb").read_bytes())
+    if record.get("notebook", written) != written:
+        return "the notebook was changed after its execution"
     return None
 
 
@@ -172,16 +227,16 @@ def stray_notebooks() -> list[str]:
 
 def edited_alone(name: str, status: dict[str, Any]) -> bool:
     """Tell whether the notebook was edited and its chapter was not: executing would lose the edit."""
-    notebook, chapter = read_notebook(name), CHAPTERS / f"{name}.md"
+    notebook, source = read_notebook(name), read_source(name)
     return (
         notebook is not None
-        and status.get(name, {}).get("chapter") == _digest(chapter)
-        and bool(pair_differences(read_chapter(name), notebook))
+        and status.get(name, {}).get("chapter") == source.chapter
+        and bool(pair_differences(source.notebook, notebook))
     )
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
 
 
 # --- Execution -----------------------------------------------------------------------------------
@@ -204,6 +259,16 @@ class OneKernel(KernelSpecManager):
         )
 
 
+class Client(NotebookClient):
+    """Leaves Ctrl-C alone: nbclient makes of it an error deep inside its own code."""
+
+    async def async_start_new_kernel(self, **kwargs: Any) -> None:
+        """Start the kernel, a plain KeyboardInterrupt being possible from here on."""
+        with contextlib.suppress(NotImplementedError, RuntimeError):
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+        await super().async_start_new_kernel(**kwargs)
+
+
 def kernel_environment(threads: int, scratch: Path) -> dict[str, str]:
     """Return the environment notebooks are executed and checked in: no user's settings, no bars."""
     return (
@@ -224,7 +289,12 @@ def warm_fonts(python: str = sys.executable) -> None:
     FONT_CACHE.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {"MPLCONFIGDIR": str(FONT_CACHE)}
     command = [python, "-W", "ignore", "-c", "import matplotlib.font_manager"]
-    subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
+    try:
+        subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError):
+        raise ChapterError(
+            f"{python} doesn't run, or can't import matplotlib"
+        ) from None
 
 
 class PeakMemory(threading.Thread):
@@ -283,10 +353,6 @@ def execute(
     def ended(**_: Any) -> None:
         cell_done()
 
-    async def leave_ctrl_c_alone(**_: Any) -> None:
-        # nbclient turns Ctrl-C into an error deep inside its own code; a plain KeyboardInterrupt is wanted.
-        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
-
     with tempfile.TemporaryDirectory(prefix="ictd-") as folder:
         scratch = Path(folder)
         # A file socket, not a network port: two executions side by side can't take each other's.
@@ -299,13 +365,12 @@ def execute(
             connection_file=str(scratch / "k.json"),
             **transport,
         )
-        client = NotebookClient(
+        client = Client(
             notebook,
             km=kernel,
             timeout=600,
             store_widget_state=False,  # a figure that moves is stored as its page's HTML
             resources={"metadata": {"path": str(NOTEBOOKS)}},
-            on_notebook_start=leave_ctrl_c_alone,
             on_cell_start=starting,
             on_cell_complete=ended,
         )
@@ -351,7 +416,7 @@ def _place(name: str, notebook: Any, index: int) -> str:
     return f"book/chapters/{name}.md, code cell {number} (cell {index} of the notebook)"
 
 
-def status_record(name: str, run: Run, threads: int) -> dict[str, Any]:
+def status_record(source: Source, run: Run, threads: int) -> dict[str, Any]:
     """Return what is recorded of an execution."""
     packages = {}
     for package in RECORDED_PACKAGES:
@@ -359,9 +424,10 @@ def status_record(name: str, run: Run, threads: int) -> dict[str, Any]:
             # A local label (which build of torch) is no part of the version that was asked for.
             packages[package] = importlib.metadata.version(package).partition("+")[0]
     return {
-        "chapter": _digest(CHAPTERS / f"{name}.md"),
+        "chapter": source.chapter,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "inputs": inputs_digest(name),
+        "inputs": source.inputs,
+        "notebook": _digest(to_text(run.notebook).encode()),
         "packages": packages,
         "peak_megabytes": round(run.megabytes),
         "platform": f"{platform.system()} {platform.machine()}",
@@ -398,6 +464,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--python", default=sys.executable, help="the Python whose kernel runs"
     )
     options = parser.parse_args(arguments)
+    if options.out is not None and options.out.exists() and not options.out.is_dir():
+        parser.error(f"--out must be a folder, not the file {options.out}")
     if options.threads < 1:
         parser.error(f"--threads must be at least 1, not {options.threads}")
     known = chapter_names()
@@ -407,8 +475,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(
                 f"no chapter {name!r}; there are: {', '.join(known) or 'none yet'}"
             )
-    status = read_status()
     try:
+        # Executing all of them elsewhere asks nothing of the record.
+        status = {} if options.out is not None else read_status()
         if options.check:
             return _check(names, status)
         if options.out is None and not options.all:
@@ -461,19 +530,28 @@ def _execute_all(
     folder = out or NOTEBOOKS
     folder.mkdir(parents=True, exist_ok=True)
     warm_fonts(python)
-    chapters = {name: read_chapter(name) for name in names}
     cells = sum(
-        cell.cell_type == "code" for book in chapters.values() for cell in book.cells
+        cell.cell_type == "code" for name in names for cell in read_chapter(name).cells
     )
     with tqdm(total=cells, unit="cell", disable=None) as bar:
-        for name, chapter in chapters.items():
+        for name in names:
             bar.set_description(name)
+            source = read_source(name)
             run = execute(
-                name, chapter, threads=threads, python=python, cell_done=bar.update
+                name,
+                source.notebook,
+                threads=threads,
+                python=python,
+                cell_done=bar.update,
             )
+            if read_source(name).inputs != source.inputs:
+                raise ChapterError(
+                    f"book/chapters/{name}.md or ictd_lib changed during the execution, "
+                    "of which nothing was kept. Run `make notebooks` again."
+                )
             write(folder / f"{name}.ipynb", to_text(run.notebook))
             if out is None:
-                status[name] = status_record(name, run, threads)
+                status[name] = status_record(source, run, threads)
                 write_status(status)
             tqdm.write(f"{name}: {run.seconds:.1f} s, {run.megabytes:.0f} MB")
             for limit in over_limits(run.seconds, run.megabytes):
@@ -495,4 +573,5 @@ def _forget_strays(status: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main())

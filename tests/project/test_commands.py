@@ -108,6 +108,63 @@ def test_an_edit_of_the_notebook_alone_is_not_lost(
     assert "# Edited" not in stored.read_text("utf-8")
 
 
+@pytest.mark.parametrize("changed", ["chapters/00-scratch.md", "ictd_lib/new.py"])
+def test_a_change_during_the_execution_is_said_and_nothing_is_recorded(
+    changed: str, scratch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = f"with open({str(scratch / changed)!r}, 'a') as file:\n    _ = file.write('\\n# Edited')"
+    stored = chapter(scratch, code)
+    assert notebooks.main([]) == 1
+    assert "changed during the execution" in capsys.readouterr().err
+    assert not stored.exists()
+    assert not (scratch / "status.json").exists()
+    assert "# Edited" in (scratch / changed).read_text("utf-8")
+
+
+def test_outputs_that_were_changed_by_hand_are_noticed(
+    scratch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = chapter(scratch, "print(41)")
+    assert notebooks.main([]) == 0
+    stored.write_text(stored.read_text("utf-8").replace("41\\n", "42\\n"), "utf-8")
+    assert notebooks.main(["--check"]) == 1
+    assert "changed after its execution" in capsys.readouterr().err
+    record = json.loads((scratch / "status.json").read_text("utf-8"))
+    del record["00-scratch"]["notebook"]  # as older versions wrote it
+    assert notebooks.problem_with("00-scratch", record) is None
+
+
+@pytest.mark.parametrize("name", ["status.json", "notebooks/00-scratch.ipynb"])
+@pytest.mark.parametrize("content", ["<<<<<<< HEAD\n{}", "[]", '{"nbformat": 4}', ""])
+def test_a_broken_file_is_named_in_one_line(
+    name: str, content: str, scratch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chapter(scratch, "1 + 1")
+    (scratch / name).write_text(content)
+    for arguments in ([], ["--check"]):
+        assert notebooks.main(arguments) == 1
+        (said,) = capsys.readouterr().err.strip().splitlines()
+        assert f"book/{name}" in said
+
+
+@pytest.mark.parametrize("delay", [0.2, 0.6, 1.2])
+def test_ctrl_c_is_one_line_at_any_moment(delay: float, tmp_path: Path) -> None:
+    """While it imports, and while the kernel starts; in a copy of the tree."""
+    for name in ("book/tools", "ictd_lib"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for name in ("chapters", "notebooks"):
+        (tmp_path / "book" / name).mkdir()
+    chapter(tmp_path / "book", "import time\ntime.sleep(60)")
+    command = [sys.executable, "-m", "book.tools.notebooks"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode
+    assert len(said.strip().splitlines()) == 1, said
+    assert said.strip().startswith("Stopped.")
+
+
 def test_ctrl_c_leaves_no_half_notebook_and_no_kernel(tmp_path: Path) -> None:
     """In a copy of the tree, since the signal goes to the whole command."""
     for name in ("book/tools", "ictd_lib"):
@@ -143,6 +200,19 @@ def test_a_wrong_argument_is_one_line(
     with pytest.raises(SystemExit):
         notebooks.main(arguments)
     assert arguments[-1] in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_folder_or_a_python_that_is_none_is_one_line(
+    scratch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = chapter(scratch, "1")
+    stored.touch()
+    with pytest.raises(SystemExit):
+        notebooks.main(["--out", str(stored)])
+    assert str(stored) in capsys.readouterr().err.splitlines()[-1]
+    assert notebooks.main(["--all", "--python", "/nonexistent"]) == 1
+    (said,) = capsys.readouterr().err.strip().splitlines()
+    assert "/nonexistent" in said
 
 
 # --- The stored form ---
@@ -273,6 +343,36 @@ def test_a_stage_that_fails_fails_the_run_and_the_others_still_run(
     assert shown.err.startswith("\nFailed: bad.")
     assert "good" in shown.out.split("ZeroDivisionError")[1]
     assert stages.main(["good"]) == 0
+
+
+def test_ctrl_c_begins_no_further_stage(tmp_path: Path) -> None:
+    first, second = (tmp_path / name for name in ("first", "second"))
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, time\nopen(sys.argv[1], 'w').close()\ntime.sleep(float(sys.argv[2]))\n"
+    )
+    main = (
+        "import sys\nfrom pathlib import Path\nfrom tests import stages\n"
+        f"stages.LOGS = Path({str(tmp_path)!r})\n"
+        "stages.STAGES = tuple(stages.Stage(name, '', (f'{sys.executable} "
+        f"{program} {{name}} {{seconds}}',)) for name, seconds in "
+        f"[({str(first)!r}, 60), ({str(second)!r}, 0)])\n"
+        "stages.main([])\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", main],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    while process.poll() is None and not first.exists():
+        time.sleep(0.05)
+    time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    process.communicate(timeout=20)
+    assert first.exists()
+    assert not second.exists()
 
 
 @pytest.mark.parametrize("where", ["in a test", "at collection"])

@@ -10,6 +10,7 @@ import yaml
 
 from book.tools import notebooks
 from book.tools.canonical import ROOT, canonical, to_text
+from tests.project.binder import locked_versions
 
 NAMES = notebooks.chapter_names()
 each_chapter = pytest.mark.parametrize("name", NAMES)
@@ -51,11 +52,36 @@ def test_every_cell_was_executed_in_order(name: str) -> None:
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
 
 
+def exemptions(notebook: Any) -> list[str]:
+    """Return what keeps nbval from running a cell, or from comparing all that it gives."""
+    tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", [])]
+    found = [
+        tag for tag in tags if tag.startswith("nbval-") or tag == "raises-exception"
+    ]
+    return found + [cell.source for cell in notebook.cells if "NBVAL_" in cell.source]
+
+
 @each_chapter
-def test_no_cell_is_exempt_from_being_run(name: str) -> None:
-    for cell in stored(name).cells:
-        assert "nbval-skip" not in cell.metadata.get("tags", []), cell.source
-        assert "NBVAL_SKIP" not in cell.source, cell.source
+def test_no_cell_is_exempt_from_being_run_and_compared(name: str) -> None:
+    assert exemptions(stored(name)) == []
+
+
+def test_exemptions_are_seen() -> None:
+    for tag in ("nbval-skip", "nbval-ignore-output", "raises-exception"):
+        cell = nbformat.v4.new_code_cell("1", metadata={"tags": ["other", tag]})
+        assert exemptions(nbformat.v4.new_notebook(cells=[cell])) == [tag]
+    cell = nbformat.v4.new_code_cell("# NBVAL_IGNORE_OUTPUT\n1")
+    assert exemptions(nbformat.v4.new_notebook(cells=[cell]))
+
+
+@each_chapter
+def test_recorded_execution_kept_to_the_limits_and_to_the_lock(name: str) -> None:
+    record = notebooks.read_status()[name]
+    over = notebooks.over_limits(record["seconds"], record["peak_megabytes"])
+    assert list(over) == []
+    locked = locked_versions(record["python"].rpartition(".")[0])
+    assert set(record["packages"]) == set(notebooks.RECORDED_PACKAGES)
+    assert record["packages"].items() <= locked.items()
 
 
 @each_chapter
@@ -69,7 +95,8 @@ def test_no_notebook_is_without_a_chapter() -> None:
     assert notebooks.stray_notebooks() == []
 
 
-def test_contents_list_every_chapter_in_order_and_nothing_else() -> None:
+def pages_listed() -> list[str]:
+    """Return the pages of the table of contents, in order, without their suffix."""
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
     listed: list[str] = []
 
@@ -83,12 +110,16 @@ def test_contents_list_every_chapter_in_order_and_nothing_else() -> None:
                 collect(item)
 
     collect(contents)
+    return [page.removesuffix(".ipynb").removesuffix(".md") for page in listed]
+
+
+def test_contents_list_every_chapter_in_order_and_every_other_page() -> None:
+    listed = pages_listed()
     prefix = "book/notebooks/"
-    chapters = [
-        page.removesuffix(".ipynb") for page in listed if page.startswith(prefix)
-    ]
+    chapters = [page for page in listed if page.startswith(prefix)]
     assert chapters == [prefix + name for name in NAMES]
-    assert not [page for page in listed if page.startswith("book/chapters/")]
+    others = {f"book/{path.stem}" for path in (ROOT / "book").glob("*.md")}
+    assert set(listed) - set(chapters) == others | {"genindex"}
 
 
 def test_a_difference_of_any_kind_is_seen() -> None:

@@ -1,9 +1,21 @@
-"""Executing every chapter twice, with one thread and with two, gives the same bytes."""
+"""Executing every chapter twice, with one thread and with two, gives the same bytes, and what is stored.
 
+nbval compares what the stored notebooks say; here their pictures are compared, too.
+"""
+
+import base64
+import io
+import platform
+import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
+import matplotlib.image
+import nbformat
+import numpy as np
 import pytest
 
 from book.tools import notebooks
@@ -45,3 +57,100 @@ def test_one_and_two_threads_give_the_same_bytes(
     )
     assert one.splitlines() == two.splitlines()
     assert one == two
+
+
+# The still picture of a figure that moves: an SVG, whose text another matplotlib writes otherwise.
+STILL = re.compile(r'src="data:image/svg\+xml,[^"]*"')
+
+
+def pixels(png: str) -> np.ndarray:
+    return matplotlib.image.imread(io.BytesIO(base64.b64decode(png)), format="png")
+
+
+def looks_like(png: str, other: str) -> bool:
+    """Tell whether two pictures are one, but for how another machine smooths its edges."""
+    ours, theirs = pixels(png), pixels(other)
+    return (
+        ours.shape == theirs.shape and np.abs(ours - theirs).mean(dtype=float) < 1 / 255
+    )
+
+
+def output_differences(fresh: Any, stored: Any, *, same_machine: bool) -> list[str]:
+    """Say in which cells two executions of one notebook show something else."""
+    differences = []
+    for number, (cell, other) in enumerate(
+        zip(fresh.cells, stored.cells, strict=True), start=1
+    ):
+        outputs, others = cell.get("outputs", []), other.get("outputs", [])
+        if len(outputs) != len(others):
+            differences.append(
+                f"cell {number}: {len(outputs)} outputs, not {len(others)}"
+            )
+        for output, previous in zip(outputs, others, strict=False):
+            ours, theirs = (
+                dict(o.get("data", {"text": o.get("text")})) for o in (output, previous)
+            )
+            pngs = [data.pop("image/png", None) for data in (ours, theirs)]
+            if not same_machine:
+                for data in (ours, theirs):
+                    data["text/html"] = STILL.sub("", data.get("text/html", ""))
+                    data.pop("image/svg+xml", None)
+            if ours != theirs:
+                differences.append(f"cell {number}: {sorted(ours)}")
+            if (pngs[0] is None) != (pngs[1] is None) or (
+                pngs[0] and not looks_like(*pngs)
+            ):
+                differences.append(f"cell {number}: image/png")
+    return differences
+
+
+def executed_here(record: dict[str, Any]) -> bool:
+    """Tell whether a recorded execution had this system, Python and these packages."""
+    return (
+        record["platform"] == f"{platform.system()} {platform.machine()}"
+        and record["python"] == platform.python_version()
+        and all(
+            version(name).partition("+")[0] == recorded
+            for name, recorded in record["packages"].items()
+        )
+    )
+
+
+@pytest.mark.parametrize("name", notebooks.chapter_names())
+def test_what_is_stored_is_what_the_chapter_gives(
+    name: str, runs: dict[int, Path]
+) -> None:
+    fresh = nbformat.read(runs[1] / f"{name}.ipynb", as_version=4)
+    stored = notebooks.read_notebook(name)
+    same = executed_here(notebooks.read_status()[name])
+    assert output_differences(fresh, stored, same_machine=same) == []
+
+
+def test_pictures_of_something_else_are_seen() -> None:
+    def png(value: float, width: int = 8) -> str:
+        file = io.BytesIO()
+        matplotlib.image.imsave(file, np.full((8, width, 3), value), format="png")
+        return base64.b64encode(file.getvalue()).decode()
+
+    def notebook(**data: str) -> Any:
+        kinds = {f"{kind.replace('_', '/')}": value for kind, value in data.items()}
+        output = nbformat.v4.new_output("display_data", kinds)
+        return nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell("x", outputs=[output])]
+        )
+
+    assert looks_like(png(0.5), png(0.501))
+    assert not looks_like(png(0.5), png(0.6))
+    assert not looks_like(png(0.5), png(0.5, width=9))
+    still = '<img src="data:image/svg+xml,{}">'.format
+    for same in (True, False):
+        shown = notebook(image_png=png(0.5), text_html=still(1), text_plain="1")
+        for other, differs in [
+            (notebook(image_png=png(0.5), text_html=still(1), text_plain="1"), False),
+            (notebook(image_png=png(0.7), text_html=still(1), text_plain="1"), True),
+            (notebook(text_html=still(1), text_plain="1"), True),
+            (notebook(image_png=png(0.5), text_html=still(1), text_plain="2"), True),
+            (notebook(image_png=png(0.5), text_html="<p>1</p>", text_plain="1"), True),
+            (notebook(image_png=png(0.5), text_html=still(2), text_plain="1"), same),
+        ]:
+            assert bool(output_differences(shown, other, same_machine=same)) == differs
