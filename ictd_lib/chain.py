@@ -22,9 +22,12 @@ from numpy.typing import ArrayLike
 from ictd_lib.checks import (
     Floats,
     Ints,
+    as_floats,
+    as_whole,
     checked_count,
     checked_discount,
     checked_vector,
+    within_range,
 )
 
 #: How far a row of probabilities may be from 1. Wide enough for rows that were
@@ -118,12 +121,16 @@ class MarkovRewardProcess:
         -------
         (S,) array
             :math:`v_\\pi(s)`, the expected discounted sum of rewards from ``s``.
+
+        Raises
+        ------
+        OverflowError
+            If a value is beyond the range of floats.
         """
         identity = np.eye(self.n_states)
-        return np.asarray(
-            np.linalg.solve(identity - self.discount * self.transition, self.reward),
-            dtype=np.float64,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # reported as an error
+            v = np.linalg.solve(identity - self.discount * self.transition, self.reward)
+        return within_range("values", v)
 
     def stationary(self) -> Floats:
         """Stationary distribution :math:`\\mu = \\mu P`; see `stationary_distribution`."""
@@ -151,9 +158,10 @@ class MarkovRewardProcess:
         (n + 1,) int array
             The states. The reward of step ``t`` is ``reward[states[t]]``.
         """
+        steps = checked_count("steps", steps, at_least=0)
         first = int(self._starts(1, rng, start)[0])
         rows = _cumulative(self.transition).tolist()
-        uniforms = rng.random(checked_count("steps", steps, at_least=0)).tolist()
+        uniforms = rng.random(steps).tolist()
         path: Iterable[int] = accumulate(
             uniforms, lambda state, u: bisect_right(rows[state], u), initial=first
         )
@@ -178,11 +186,11 @@ class MarkovRewardProcess:
         (count, steps + 1) int array
             One trajectory a row.
         """
+        count = checked_count("count", count, at_least=1)
+        steps = checked_count("steps", steps, at_least=0)
         rows = _cumulative(self.transition)
-        path = np.empty(
-            (checked_count("steps", steps, at_least=0) + 1, count), dtype=np.int64
-        )
-        path[0] = self._starts(checked_count("count", count, at_least=1), rng, start)
+        path = np.empty((steps + 1, count), dtype=np.int64)
+        path[0] = self._starts(count, rng, start)
         for before, after in pairwise(path):
             uniforms = rng.random(count)
             after[:] = (rows[before] <= uniforms[:, None]).sum(axis=1)
@@ -192,11 +200,12 @@ class MarkovRewardProcess:
         if start is None:
             row = _cumulative(self.initial[None])[0]
             return np.searchsorted(row, rng.random(count), side="right")
-        if not 0 <= start < self.n_states:
+        state = as_whole(start)
+        if state is None or not 0 <= state < self.n_states:
             raise ValueError(
-                f"start: got {start}, expected a state from 0 to {self.n_states - 1}"
+                f"start: got {start!r}, expected a state from 0 to {self.n_states - 1}"
             )
-        return np.full(count, start, dtype=np.int64)
+        return np.full(count, state, dtype=np.int64)
 
 
 def stationary_distribution(transition: ArrayLike) -> Floats:
@@ -208,6 +217,9 @@ def stationary_distribution(transition: ArrayLike) -> Floats:
     is accurate to a few rounding errors, *relative to itself*, on nearly
     decomposable chains too. A periodic chain has a stationary distribution as well.
 
+    Where a product of probabilities leaves the range of floats, the same is done in
+    logarithms: slower, and a digit or two less accurate.
+
     Parameters
     ----------
     transition : (S, S) array
@@ -216,7 +228,7 @@ def stationary_distribution(transition: ArrayLike) -> Floats:
     Returns
     -------
     (S,) array
-        :math:`\\mu`; 0 at transient states.
+        :math:`\\mu`; 0 at transient states, and where it is too small for a float.
 
     Raises
     ------
@@ -238,7 +250,12 @@ def stationary_distribution(transition: ArrayLike) -> Floats:
         )
     (members,) = classes
     mu = np.zeros(len(matrix))
-    mu[members] = _gth(matrix[np.ix_(members, members)])
+    irreducible = matrix[np.ix_(members, members)]
+    try:
+        with np.errstate(all="raise"):
+            mu[members] = _gth(irreducible)
+    except FloatingPointError:
+        mu[members] = _gth_in_logarithms(irreducible)
     return mu
 
 
@@ -252,6 +269,25 @@ def _gth(irreducible: Floats) -> Floats:
     for k in range(1, n_states):
         mu[k] = mu[:k] @ watched[:k, k]
         mu[: k + 1] /= mu[: k + 1].sum()  # each time: ratios can exceed 1e308
+    if mu.min() < np.finfo(np.float64).tiny:  # and what is filled in from it, lost
+        raise FloatingPointError("underflow")
+    return mu
+
+
+def _gth_in_logarithms(irreducible: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        watched = np.log(irreducible)
+    n_states = len(watched)
+    for k in range(n_states - 1, 0, -1):
+        watched[:k, k] -= np.logaddexp.reduce(watched[k, :k])
+        into = np.flatnonzero(watched[:k, k] > -np.inf)
+        via = watched[into, k, None] + watched[k, :k]
+        watched[into, :k] = np.logaddexp(watched[into, :k], via)
+    log_mu = np.zeros(n_states)
+    for k in range(1, n_states):
+        log_mu[k] = np.logaddexp.reduce(log_mu[:k] + watched[:k, k])
+    mu: Floats = np.exp(log_mu - log_mu.max())
+    mu /= mu.sum()
     return mu
 
 
@@ -302,7 +338,7 @@ def stochastic_matrix(transition: ArrayLike) -> Floats:
         If it isn't square, has an entry that is negative or not a number, or a row
         with another sum; the message names the row and its sum.
     """
-    matrix = np.array(transition, dtype=np.float64)
+    matrix = as_floats("transition", transition)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         raise ValueError(
             f"transition: got shape {matrix.shape}, expected a square matrix (S, S), S >= 1"

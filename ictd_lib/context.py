@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ictd_lib.chain import MarkovRewardProcess
-from ictd_lib.checks import Floats, Ints
+from ictd_lib.checks import Floats, Ints, as_floats, checked_count, within_range
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,7 @@ class Context:
     n_states: int
 
     def __init__(self, states: ArrayLike, rewards: ArrayLike, n_states: int) -> None:
+        n_states = checked_count("n_states", n_states, at_least=1)
         path = np.array(states)
         if path.ndim != 1 or len(path) < 2:
             raise ValueError(
@@ -58,7 +59,7 @@ class Context:
                 f"states: got values from {path.min()} to {path.max()}, "
                 f"expected 0 to {n_states - 1}"
             )
-        received = np.array(rewards, dtype=np.float64)
+        received = as_floats("rewards", rewards).copy()
         if received.shape != (len(path) - 1,):
             raise ValueError(
                 f"rewards: got shape {received.shape}, expected ({len(path) - 1},), "
@@ -73,7 +74,7 @@ class Context:
             array.setflags(write=False)
         object.__setattr__(self, "states", path)
         object.__setattr__(self, "rewards", received)
-        object.__setattr__(self, "n_states", int(n_states))
+        object.__setattr__(self, "n_states", n_states)
 
     @property
     def n(self) -> int:
@@ -123,9 +124,12 @@ class Context:
         return self.transition_counts() / np.maximum(self.counts(), 1)[:, None]
 
     def mean_rewards(self) -> Floats:
-        """Mean observed reward :math:`\\tilde r_n(s)` on leaving ``s``; 0 where unseen."""
+        """Mean observed reward :math:`\\tilde r_n(s)` on leaving ``s``; 0 where unseen.
+
+        An `OverflowError` if the rewards of a state add up to more than a float can hold.
+        """
         totals = np.bincount(self.sources, self.rewards, minlength=self.n_states)
-        return totals / np.maximum(self.counts(), 1)
+        return within_range("mean_rewards", totals) / np.maximum(self.counts(), 1)
 
 
 def sample_context(
@@ -152,7 +156,5 @@ def sample_context(
     ValueError
         If ``n`` is less than 1 or ``start`` isn't a state.
     """
-    if n < 1:
-        raise ValueError(f"n: got {n}, expected at least 1 transition")
-    states = process.sample(n, rng, start)
+    states = process.sample(checked_count("n", n, at_least=1), rng, start)
     return Context(states, process.reward[states[:-1]], process.n_states)

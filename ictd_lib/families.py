@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ictd_lib.chain import MarkovRewardProcess
+from ictd_lib.checks import checked_count, checked_discount
 
 
 def random_boyan_chain(
@@ -39,7 +40,8 @@ def random_boyan_chain(
     -----
     Source: Xie et al. (2026), appendix F, after Boyan (2002).
     """
-    _at_least(n_states, 2)
+    n_states = checked_count("n_states", n_states, at_least=2)
+    discount = checked_discount(discount)  # before anything is drawn
     transition = np.zeros((n_states, n_states))
     for i, u in enumerate(rng.uniform(0.01, 0.99, n_states - 2)):
         transition[i, i + 1] = u
@@ -102,7 +104,7 @@ def random_walk(
     ValueError
         If an argument is out of its range.
     """
-    _at_least(n_states, 2)
+    n_states = checked_count("n_states", n_states, at_least=2)
     if not 0 < p_right < 1:
         raise ValueError(f"p_right: got {p_right}, expected 0 < p_right < 1")
     states = np.arange(n_states)
@@ -145,16 +147,14 @@ def random_ergodic_chain(
     ValueError
         If an argument is out of its range.
     """
-    _at_least(n_states, 1)
-    if not concentration > 0:
-        raise ValueError(f"concentration: got {concentration}, expected > 0")
+    n_states = checked_count("n_states", n_states, at_least=1)
+    discount = checked_discount(discount)  # before anything is drawn
+    if not 0 < concentration < np.inf:
+        raise ValueError(
+            f"concentration: got {concentration}, expected a finite number > 0"
+        )
     if not 0 < mixing <= 1:
         raise ValueError(f"mixing: got {mixing}, expected 0 < mixing <= 1")
     rows = rng.dirichlet(np.full(n_states, concentration), size=n_states)
     transition = (1 - mixing) * rows + mixing / n_states
     return MarkovRewardProcess(transition, rng.uniform(-1, 1, n_states), discount)
-
-
-def _at_least(n_states: int, least: int) -> None:
-    if n_states < least:
-        raise ValueError(f"n_states: got {n_states}, expected >= {least}")

@@ -35,7 +35,7 @@ def one_hot_features(n_states: int, sharpness: float = 1.0) -> Floats:
     ValueError
         If an argument is out of its range.
     """
-    checked_count("n_states", n_states, at_least=1)
+    n_states = checked_count("n_states", n_states, at_least=1)
     return sqrt(_finite_at_least_zero("sharpness", sharpness)) * np.eye(n_states)
 
 
@@ -90,8 +90,8 @@ def gaussian_features(
     ValueError
         If an argument is out of its range.
     """
-    checked_count("n_states", n_states, at_least=1)
-    checked_count("dimension", dimension, at_least=1)
+    n_states = checked_count("n_states", n_states, at_least=1)
+    dimension = checked_count("dimension", dimension, at_least=1)
     _finite_at_least_zero("scale", scale)
     return scale * rng.standard_normal((n_states, dimension))
 
@@ -108,7 +108,7 @@ def boyan_features(n_states: int = 13, dimension: int = 4) -> Floats:
     Parameters
     ----------
     n_states : int
-        Number of states.
+        Number of states, at least 2.
     dimension : int
         Number of anchors ``d``, from 2 to ``n_states``.
 
@@ -120,13 +120,15 @@ def boyan_features(n_states: int = 13, dimension: int = 4) -> Floats:
     Raises
     ------
     ValueError
-        If ``dimension`` is out of its range.
+        If an argument is out of its range.
 
     Notes
     -----
     Source: Boyan (2002), section 5; there :math:`|\\mathcal S| = 13`, :math:`d = 4`.
     """
-    if not 2 <= dimension <= n_states:
+    n_states = checked_count("n_states", n_states, at_least=2)
+    dimension = checked_count("dimension", dimension, at_least=2)
+    if dimension > n_states:
         raise ValueError(
             f"dimension: got {dimension}, expected 2 <= dimension <= n_states = {n_states}"
         )

@@ -21,6 +21,19 @@ def cycle(n_states: int, slip: float) -> np.ndarray:
     return (1 - slip) * np.roll(eye, 1, axis=1) + slip * eye
 
 
+def ladder(n_states: int, e: float) -> np.ndarray:
+    """Up from 1 by single rungs of probability `e`, else back to 1; over the top to 0.
+
+    With :math:`\\mu \\propto (e^{S-1}, 1, e, e^2, \\dots, e^{S-2})`.
+    """
+    transition = np.zeros((n_states, n_states))
+    transition[0, 1] = 1
+    for i in range(1, n_states):
+        transition[i, (i + 1) % n_states] += e
+        transition[i, 1] += 1 - e
+    return transition
+
+
 def clusters(
     sizes: tuple[int, int], leak: float, rng: np.random.Generator
 ) -> np.ndarray:
@@ -41,7 +54,9 @@ def ergodic_chains(draw: st.DrawFn) -> MarkovRewardProcess:
     rng = np.random.default_rng(draw(seeds))
     discount = draw(discounts)
     n_states = draw(st.integers(2, 12))
-    kind = draw(st.sampled_from(["boyan", "13", "walk", "dense", "cycle", "clusters"]))
+    kind = draw(
+        st.sampled_from(["boyan", "13", "walk", "dense", "cycle", "ladder", "clusters"])
+    )
     if kind == "boyan":
         return random_boyan_chain(n_states, rng, discount)
     if kind == "13":
@@ -53,6 +68,8 @@ def ergodic_chains(draw: st.DrawFn) -> MarkovRewardProcess:
         return random_ergodic_chain(n_states, rng, discount, concentration)
     if kind == "cycle":
         transition = cycle(n_states, draw(st.sampled_from([0.0, 1e-9, 0.1])))
+    elif kind == "ladder":
+        transition = ladder(n_states, draw(st.sampled_from([1e-6, 0.1])))
     else:
         leak = draw(st.sampled_from([1e-12, 1e-6, 0.1]))
         transition = clusters((n_states, draw(st.integers(1, 6))), leak, rng)

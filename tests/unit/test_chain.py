@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import ergodic_chains, seeds
+from strategies import ergodic_chains, ladder, seeds
 
 from ictd_lib import (
     MarkovRewardProcess,
@@ -140,6 +140,28 @@ def test_ratios_beyond_the_range_of_floats():
     )
 
 
+@pytest.mark.parametrize(
+    ("n_states", "e"), [(8, 0.3), (350, 0.1), (170, 0.01), (40, 1e-10), (3, 1e-200)]
+)
+def test_products_of_probabilities_below_the_range_of_floats(n_states, e):
+    mu = stationary_distribution(ladder(n_states, e))
+    powers = float(e) ** np.array([n_states - 1, *range(n_states - 1)])
+    np.testing.assert_allclose(mu, powers / powers.sum(), rtol=1e-10, atol=1e-300)
+    assert mu.sum() == pytest.approx(1, rel=1e-14)
+
+
+def test_masses_beyond_a_state_too_rare_for_floats():
+    """Two wells with a barrier of 1e-400 between them: each holds one half."""
+    right = np.where(np.arange(80) < 40, 1e-10, 1 - 1e-10)
+    transition = np.zeros((80, 80))
+    for s, p in enumerate(right):
+        transition[s, min(s + 1, 79)] += p
+        transition[s, max(s - 1, 0)] += 1 - p
+    mu = stationary_distribution(transition)
+    np.testing.assert_allclose(mu[[0, 79]], 0.5, rtol=1e-5)  # as 1 - 1e-10 is rounded
+    assert mu[40] < 1e-300
+
+
 def brute_force_closed_classes(transition):
     """From reachability: s's class is closed if all that s reaches reaches s."""
     n = len(transition)
@@ -211,6 +233,29 @@ def test_an_impossible_state_is_never_entered_at_either_end():
     ]
 
 
+class Constant:
+    """A generator whose numbers are all the same."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def random(self, size):
+        return np.full(size, self.number)
+
+
+def test_a_first_state_of_probability_zero_is_never_drawn():
+    process = MarkovRewardProcess(np.eye(2), [0, 0], 0.5, initial=[0, 1])
+    assert process.sample(0, Constant(0.0)).tolist() == [1]
+
+
+def test_rows_whose_cumulative_sum_ends_below_one():
+    """Ten tenths add up to 1 - 2^-53, which is a uniform number too."""
+    process = MarkovRewardProcess(np.full((10, 10), 0.1), np.zeros(10), 0.5)
+    almost = Constant(1 - 2.0**-53)
+    assert process.sample(2, almost).tolist() == [9, 9, 9]
+    assert process.sample_many(1, 2, almost).tolist() == [[9, 9, 9]]
+
+
 @pytest.mark.parametrize("draw", ["one", "many"])
 def test_sampled_frequencies(draw):
     """Transition frequencies within 5 standard errors of the probabilities."""
@@ -265,6 +310,8 @@ def test_sampling_is_a_function_of_the_generator_alone():
     [
         ([[0.5, 0.5], [0.9, 0.9]], r"transition, row 1: got the sum 1\.8, expected 1"),
         ([[1.5, -0.5], [0.5, 0.5]], r"transition, row 0: got the entry -0\.5, .*>= 0"),
+        ([[1, 0], [1 + 1e-12, -1e-12]], r"transition, row 1: got the entry -1e-12"),
+        (np.eye(2) * (1 + 0j), "transition: got complex numbers, expected real ones"),
         (
             [[1, 0], [1 - 1e-5, 0]],
             r"transition, row 1: got the sum 0\.99999, expected 1",
@@ -289,6 +336,7 @@ def test_a_bad_transition_matrix_is_named(transition, message):
     [
         ({"reward": [1, 2, 3]}, r"reward: got shape \(3,\), expected \(2,\)"),
         ({"reward": [1, np.nan]}, r"reward: got .*nan.*expected finite"),
+        ({"reward": [1j, 0]}, "reward: got complex numbers, expected real ones"),
         ({"discount": 1}, "discount: got 1, expected 0 <= discount < 1"),
         ({"discount": -0.1}, "discount: got -0.1, expected 0 <= discount < 1"),
         ({"discount": np.nan}, "discount: got nan, expected 0 <= discount < 1"),
@@ -313,10 +361,36 @@ def test_bad_sampling_arguments_are_named():
         process.sample(-1, rng)
     with pytest.raises(ValueError, match="count: got 0, expected a whole number >= 1"):
         process.sample_many(0, 5, rng)
-    with pytest.raises(ValueError, match="start: got 2, expected a state from 0 to 1"):
-        process.sample(5, rng, start=2)
+    for steps in (None, np.inf, np.nan, "3", 2.5):
+        with pytest.raises(ValueError, match=f"steps: got {steps!r}, expected a whole"):
+            process.sample(steps, rng)
+    for start in (2, -1, 0.5, "1", np.nan):
+        expected = f"start: got {start!r}, expected a state from 0 to 1"
+        with pytest.raises(ValueError, match=expected):
+            process.sample(5, rng, start=start)
+    with pytest.raises(ValueError, match="count: got -1, expected a whole number >= 1"):
+        process.sample_many(-1, 5, rng)
     with pytest.raises(ValueError, match=r"values: got shape \(3,\), expected \(2,\)"):
         process.backup([1, 2, 3])
+    # None of these calls has drawn a number.
+    assert rng.random() == np.random.default_rng(0).random()
+
+
+def test_a_whole_number_may_be_a_float():
+    process = MarkovRewardProcess(TWO_STATES, [0, 1], 0.9)
+    first, second = (
+        process.sample(steps, np.random.default_rng(0), start)
+        for steps, start in ((5, 1), (5.0, 1.0))
+    )
+    np.testing.assert_array_equal(first, second)
+    paths = process.sample_many(np.int8(3), np.float32(2), np.random.default_rng(0))
+    assert paths.shape == (3, 3)
+
+
+def test_values_beyond_the_range_of_floats_are_an_error():
+    process = MarkovRewardProcess(TWO_STATES, [1e308, 1e308], 0.99)
+    with pytest.raises(OverflowError, match="values: beyond the range of floats"):
+        process.values()
 
 
 def test_the_tolerance_of_row_sums_is_a_float32_and_not_a_typing_error():

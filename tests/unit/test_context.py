@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import ergodic_chains, seeds
 
-from ictd_lib import Context, sample_context
+from ictd_lib import Context, random_walk, sample_context
 
 
 @given(ergodic_chains(), seeds, st.integers(1, 60))
@@ -64,6 +64,13 @@ def test_the_last_state_is_not_counted():
         (([0.0, 1.0], [1], 2), "states: got dtype float64, expected whole numbers"),
         (([0, 1], [1, 2], 2), r"rewards: got shape \(2,\), expected \(1,\)"),
         (([0, 1], [np.nan], 2), "rewards: got nan, expected finite numbers"),
+        (([0, 1], [np.inf], 2), "rewards: got inf, expected finite numbers"),
+        (([0, 1], [1j], 2), "rewards: got complex numbers, expected real ones"),
+        (([0, 1], [1], 2.5), "n_states: got 2.5, expected a whole number >= 1"),
+        (([0, 1], [1], 0), "n_states: got 0, expected a whole number >= 1"),
+        (([0, 1], [1], None), "n_states: got None, expected a whole number >= 1"),
+        (([0, 1], [1], "2"), "n_states: got '2', expected a whole number >= 1"),
+        (([0, 1], [1], np.nan), "n_states: got nan, expected a whole number >= 1"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
@@ -73,8 +80,28 @@ def test_bad_arguments_are_named(arguments, message):
 
 @given(ergodic_chains(), seeds)
 def test_a_context_needs_a_transition(process, seed):
-    with pytest.raises(ValueError, match="n: got 0, expected at least 1 transition"):
+    with pytest.raises(ValueError, match="n: got 0, expected a whole number >= 1"):
         sample_context(process, 0, np.random.default_rng(seed))
+
+
+def test_states_of_a_narrow_dtype():
+    """19 * 20 + 19 is no uint8."""
+    context = Context(np.array([19, 19], np.uint8), [1], 20.0)
+    assert context.n_states == 20 and context.transition_counts()[19, 19] == 1
+
+
+def test_a_sampled_context_starts_where_it_is_told():
+    process = random_walk(5, 0.9)
+    starts = [
+        sample_context(process, 1, np.random.default_rng(0), start).states[0]
+        for start in range(5)
+    ]
+    assert starts == list(range(5))
+
+
+def test_rewards_that_add_up_beyond_the_range_of_floats_are_an_error():
+    with pytest.raises(OverflowError, match="mean_rewards: beyond the range of floats"):
+        Context([0, 0, 0], [1e308, 1e308], 1).mean_rewards()
 
 
 def test_inputs_are_copied_and_fields_are_read_only():

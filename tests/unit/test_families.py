@@ -44,6 +44,23 @@ def test_random_boyan_chain_draws_over_the_whole_of_its_ranges():
         assert abs(draws.mean() - (low + high) / 2) <= 5 * width / np.sqrt(12 * 1998)
 
 
+def test_the_random_families_draw_what_they_say_in_that_order():
+    rng = np.random.default_rng(5)
+    process = random_boyan_chain(6, np.random.default_rng(5), 0.9)
+    forward, weights = rng.uniform(0.01, 0.99, 4), rng.uniform(0.01, 0.99, 6)
+    np.testing.assert_allclose(np.diag(process.transition, 1)[:4], forward, rtol=1e-14)
+    np.testing.assert_allclose(
+        process.transition[-1], weights / weights.sum(), rtol=1e-14
+    )
+    np.testing.assert_array_equal(process.reward, rng.uniform(-1, 1, 6))
+
+    rng = np.random.default_rng(5)
+    process = random_ergodic_chain(6, np.random.default_rng(5), 0.9)
+    rows = 0.95 * rng.dirichlet(np.ones(6), size=6) + 0.05 / 6
+    np.testing.assert_allclose(process.transition, rows, rtol=1e-14)
+    np.testing.assert_array_equal(process.reward, rng.uniform(-1, 1, 6))
+
+
 def test_boyans_chain_has_the_values_that_he_gives():
     process = boyan_chain(discount=1 - 1e-12, restart=False)
     np.testing.assert_allclose(process.values(), -2.0 * np.arange(13), atol=1e-9)
@@ -93,22 +110,38 @@ def test_random_ergodic_chain_mixes_as_asked():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda rng: random_boyan_chain(1, rng, 0.9), "n_states: got 1, expected >= 2"),
+        (
+            lambda rng: random_boyan_chain(1, rng, 0.9),
+            "n_states: got 1, expected a whole number >= 2",
+        ),
         (lambda rng: random_boyan_chain(5, rng, 1.0), "discount: got 1.0"),
-        (lambda rng: random_walk(1, 0.9), "n_states: got 1, expected >= 2"),
+        (
+            lambda rng: random_walk(1, 0.9),
+            "n_states: got 1, expected a whole number >= 2",
+        ),
         (
             lambda rng: random_walk(5, 0.9, 1.0),
             "p_right: got 1.0, expected 0 < p_right < 1",
         ),
         (
             lambda rng: random_ergodic_chain(0, rng, 0.9),
-            "n_states: got 0, expected >= 1",
+            "n_states: got 0, expected a whole number >= 1",
         ),
         (lambda rng: random_ergodic_chain(3, rng, 0.9, 0.0), "concentration: got 0.0"),
         (lambda rng: random_ergodic_chain(3, rng, 0.9, mixing=0.0), "mixing: got 0.0"),
         (lambda rng: boyan_chain(-1), "discount: got -1"),
+        (lambda rng: random_walk(5, 0.9, 0.0), "p_right: got 0.0, expected 0 <"),
+        (lambda rng: random_walk(2.5, 0.9), "n_states: got 2.5, expected a whole"),
+        (lambda rng: random_ergodic_chain(2, rng, 1), "discount: got 1, expected"),
+        (
+            lambda rng: random_ergodic_chain(3, rng, 0.9, np.inf),
+            "concentration: got inf",
+        ),
     ],
 )
 def test_bad_arguments_are_named(make, message):
+    rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match=message):
-        make(np.random.default_rng(0))
+        make(rng)
+    # Nothing has been drawn.
+    assert rng.random() == np.random.default_rng(0).random()

@@ -135,7 +135,10 @@ def test_features_are_a_function_of_the_generator_alone():
         ),
         (lambda rng: gaussian_features(3, 2, rng, -1), "scale: got -1, expected"),
         (lambda _: boyan_features(5, 6), "dimension: got 6, expected 2 <= dimension"),
-        (lambda _: boyan_features(5, 1), "dimension: got 1, expected 2 <= dimension"),
+        (
+            lambda _: boyan_features(5, 1),
+            "dimension: got 1, expected a whole number >= 2",
+        ),
     ],
 )
 def test_bad_arguments_are_named(call, message):
