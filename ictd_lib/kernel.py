@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ictd_lib.checks import Floats
+from ictd_lib.checks import Floats, as_floats, within_range
 from ictd_lib.context import Context
 
 
@@ -36,11 +36,15 @@ def inner_product_scores(features: ArrayLike, sharpness: float = 1.0) -> Floats:
     ------
     ValueError
         If an argument has the wrong shape or isn't finite.
+    OverflowError
+        If a score is beyond the range of floats.
     """
     x = checked_features(features)
     if not np.isfinite(sharpness):
         raise ValueError(f"sharpness: got {sharpness}, expected a finite number")
-    return np.asarray(sharpness * (x @ x.T), dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # reported as an error
+        scores = np.asarray(sharpness * (x @ x.T), dtype=np.float64)
+    return within_range("scores", scores)
 
 
 def gaussian_scores(features: ArrayLike, bandwidth: float) -> Floats:
@@ -64,12 +68,16 @@ def gaussian_scores(features: ArrayLike, bandwidth: float) -> Floats:
     ------
     ValueError
         If the features or the bandwidth aren't what they must be.
+    OverflowError
+        If a score is beyond the range of floats.
     """
     x = checked_features(features)
     if not 0 < bandwidth < np.inf:
         raise ValueError(f"bandwidth: got {bandwidth}, expected a finite number > 0")
-    differences = (x[:, None, :] - x[None, :, :]) / bandwidth
-    return np.asarray(-0.5 * (differences**2).sum(axis=-1), dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):  # reported as an error
+        differences = (x[:, None, :] - x[None, :, :]) / bandwidth
+        scores = np.asarray(-0.5 * (differences**2).sum(axis=-1), dtype=np.float64)
+    return within_range("scores", scores)
 
 
 def similarity_scores(similarity: ArrayLike) -> Floats:
@@ -92,7 +100,7 @@ def similarity_scores(similarity: ArrayLike) -> Floats:
     ValueError
         If it isn't square, or an entry isn't positive and finite; the message names it.
     """
-    kappa = np.array(similarity, dtype=np.float64)
+    kappa = as_floats("similarity", similarity)
     if kappa.ndim != 2 or kappa.shape[0] != kappa.shape[1] or kappa.size == 0:
         raise ValueError(
             f"similarity: got shape {kappa.shape}, expected a square matrix (S, S), S >= 1"
@@ -132,7 +140,7 @@ def softmax_weights(scores: ArrayLike, mask: ArrayLike | None = None) -> Floats:
         If there is no source, a score is NaN or :math:`+\\infty`, or a query has no
         source left to attend to; the message names the query.
     """
-    g = np.array(scores, dtype=np.float64)
+    g = as_floats("scores", scores)
     if mask is not None:
         allowed = np.asarray(mask)
         if allowed.dtype != np.bool_:
@@ -151,10 +159,13 @@ def softmax_weights(scores: ArrayLike, mask: ArrayLike | None = None) -> Floats:
     top = g.max(axis=-1, keepdims=True, initial=-np.inf)
     silent = np.argwhere(np.isneginf(top[..., 0]))
     if len(silent):
+        query = f" of query {silent[0].tolist()}" if g.ndim > 1 else ""
+        hidden = "is masked" if mask is not None else "has the score -inf"
         raise ValueError(
-            f"scores: every source of query {silent[0].tolist()} is masked, expected at least one"
+            f"scores: every source{query} {hidden}, expected at least one to attend to"
         )
-    weights: Floats = np.exp(g - top)
+    with np.errstate(over="ignore"):  # a difference beyond all floats: weight 0
+        weights: Floats = np.exp(g - top)
     weights /= weights.sum(axis=-1, keepdims=True)
     return weights
 
@@ -188,11 +199,19 @@ def context_kernel(context: Context, scores: ArrayLike) -> Floats:
     -----
     Source: Xie et al. (2026), equation 9.
     """
-    g = np.asarray(scores, dtype=np.float64)
+    g = as_floats("scores", scores)
     if g.shape != (context.n_states, context.n_states):
         raise ValueError(
             f"scores: got shape {g.shape}, expected {(context.n_states, context.n_states)}, "
             "one for each query and source state"
+        )
+    # Here, since `softmax_weights` knows the number of a transition, not its source.
+    bad = np.argwhere((np.isnan(g) | (g == np.inf)) & (context.counts() > 0))
+    if len(bad):
+        s, u = bad[0].tolist()
+        raise ValueError(
+            f"scores[{s}, {u}]: got {g[s, u]}, expected a number or -inf "
+            f"(query state {s}, source state {u})"
         )
     return softmax_weights(g[:, context.sources])
 
@@ -231,7 +250,7 @@ def attention_matrix(context: Context, weights: ArrayLike) -> Floats:
 
 def checked_weights(context: Context, weights: ArrayLike) -> Floats:
     """Weights of shape (S, n) as finite float64, or a `ValueError`."""
-    k = np.asarray(weights, dtype=np.float64)
+    k = as_floats("weights", weights)
     if k.shape != (context.n_states, context.n):
         raise ValueError(
             f"weights: got shape {k.shape}, expected {(context.n_states, context.n)}, "
@@ -246,7 +265,7 @@ def checked_weights(context: Context, weights: ArrayLike) -> Floats:
 
 def checked_features(features: ArrayLike, n_states: int | None = None) -> Floats:
     """Features of shape (S, d) as finite float64, or a `ValueError`."""
-    x = np.asarray(features, dtype=np.float64)
+    x = as_floats("features", features)
     if x.ndim != 2 or x.size == 0 or (n_states is not None and len(x) != n_states):
         rows = "S" if n_states is None else n_states
         raise ValueError(

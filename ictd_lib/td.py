@@ -18,7 +18,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ictd_lib.checks import Floats, checked_count, checked_discount, checked_vector
+from ictd_lib.checks import (
+    Floats,
+    as_floats,
+    checked_count,
+    checked_discount,
+    checked_vector,
+    within_range,
+)
 from ictd_lib.context import Context
 from ictd_lib.kernel import (
     attention_matrix,
@@ -47,7 +54,7 @@ class DivergenceError(ArithmeticError):
         Spectral radius of that iteration's linear part,
         :math:`I - \\alpha_t (\\hat M_n - \\gamma \\hat P_n)`. A run with a constant step
         settles for every start only if it is below 1 (or is 1 in directions that no
-        update touches).
+        update touches). NaN if the initial values are over the bound already.
     """
 
     def __init__(
@@ -70,6 +77,15 @@ class DivergenceError(ArithmeticError):
             return grown + (
                 "The condition that failed: the spectral radius of the update must be below 1; "
                 f"with this kernel and step size it is {self.radius:.4g}"
+            )
+        if self.iteration == 0:
+            return grown + (
+                "The condition that failed: the initial values must be within the bound"
+            )
+        if self.radius >= 1 - 1e-9:
+            return grown + (
+                "The spectral radius of the update is 1 up to rounding, where it may "
+                "or may not diverge by itself"
             )
         return grown + (
             f"The spectral radius of the update is {self.radius:.4g}, so this iteration does not "
@@ -158,8 +174,8 @@ def weighted_td(
     iterates[0] = (
         0 if initial is None else checked_vector("initial", initial, context.n_states)
     )
-    limit = _bound(bound, context, discount, iterates[0])
     with np.errstate(over="ignore", invalid="ignore"):  # reported below, as an error
+        limit = _bound(bound, context, discount, iterates[0])
         for t in range(iterations):
             v = iterates[t]
             iterates[t + 1] = v + steps[t] * (k @ _td_errors(context, v, discount))
@@ -368,8 +384,8 @@ def linear_td(
     mean_of = x[context.sources].T / context.n
     iterates = np.empty((iterations + 1, x.shape[1]))
     iterates[0] = 0 if initial is None else _start(initial, x.shape[1])
-    limit = _bound(bound, context, discount, x @ iterates[0])
     with np.errstate(over="ignore", invalid="ignore"):
+        limit = _bound(bound, context, discount, x @ iterates[0])
         for t in range(iterations):
             w = iterates[t]
             iterates[t + 1] = w + steps[t] * (
@@ -399,29 +415,47 @@ def lstd(context: Context, features: ArrayLike, discount: float) -> Floats:
     Returns
     -------
     (d,) array
-        :math:`w`. The one of least norm where the equations leave a choice, as they do
-        if the features that were visited are linearly dependent.
+        :math:`w`. Where the equations leave a choice, as they do if the features that
+        were visited are linearly dependent, the one of least norm in features that are
+        each divided by their largest entry (up to a power of 2): which features count
+        as dependent then doesn't depend on their units.
 
     Raises
     ------
     ValueError
-        If an argument isn't what it must be.
+        If an argument isn't what it must be, or the equations have no solution.
+    OverflowError
+        If a weight is beyond the range of floats.
 
     Notes
     -----
     Source: Bradtke and Barto (1996); Boyan (2002).
     """
     x = checked_features(features, context.n_states)
-    before, after = x[context.sources], x[context.successors]
+    unit = _power_of_two(np.abs(x[context.states]).max(axis=0))
+    before, after = x[context.sources] / unit, x[context.successors] / unit
+    reward_unit = _power_of_two(np.abs(context.rewards).max())
     matrix = before.T @ (before - checked_discount(discount) * after)
-    return np.asarray(
-        np.linalg.lstsq(matrix, before.T @ context.rewards, rcond=None)[0],
-        dtype=np.float64,
-    )
+    target = before.T @ (context.rewards / reward_unit)
+    w = np.linalg.lstsq(matrix, target, rcond=None)[0]
+    scale = np.abs(matrix) @ np.abs(w) + np.abs(before).sum(axis=0)
+    if (np.abs(target - matrix @ w) > 1e-9 * scale.max()).any():
+        raise ValueError(
+            "features: got equations without a solution in this context, expected "
+            "weights at which the batch linear TD update is zero"
+        )
+    with np.errstate(over="ignore"):  # reported as an error
+        return within_range("weights", w / unit * reward_unit)
+
+
+def _power_of_two(sizes: ArrayLike) -> Floats:
+    # A power of 2, so that dividing by it rounds nothing; 1/2 for a size of 0.
+    power: Floats = np.ldexp(1.0, np.frexp(sizes)[1] - 1)
+    return power
 
 
 def _start(initial: ArrayLike, dimension: int) -> Floats:
-    w = np.asarray(initial, dtype=np.float64)
+    w = as_floats("initial", initial)
     if w.shape != (dimension,) or not np.isfinite(w).all():
         raise ValueError(
             f"initial: got {w}, expected {dimension} finite numbers, one a feature"
@@ -432,7 +466,7 @@ def _start(initial: ArrayLike, dimension: int) -> Floats:
 def _step_sizes(
     step_size: ArrayLike, iterations: int, n_states: int | None = None
 ) -> Floats:
-    steps = np.asarray(step_size, dtype=np.float64)
+    steps = as_floats("step_size", step_size)
     shapes: list[tuple[int, ...]] = [(), (iterations,)]
     if n_states is not None:
         shapes.append((iterations, n_states))
@@ -458,10 +492,13 @@ def _bound(
         scale = max(
             np.abs(context.rewards).max() / (1 - discount), np.abs(initial).max()
         )
-        return min(BOUND_FACTOR * float(scale), largest)
-    if not bound > 0:
+        bound = BOUND_FACTOR * float(scale)
+    elif not bound > 0:
         raise ValueError(f"bound: got {bound}, expected a number > 0")
-    return min(float(bound), largest)
+    limit = min(float(bound), largest)
+    if (size := _size(initial)) > limit:
+        raise DivergenceError(0, size, limit, np.nan)
+    return limit
 
 
 def _size(values: Floats) -> float:
@@ -470,6 +507,8 @@ def _size(values: Floats) -> float:
 
 
 def _radius(context: Context, weights: Floats, discount: float, step: Floats) -> float:
+    if not np.isfinite(weights).all():
+        return np.inf
     m = attention_matrix(context, weights)
     update = step[:, None] * (m - discount * m @ context.empirical_transition())
     if not np.isfinite(update).all():

@@ -32,7 +32,6 @@ from ictd_lib import (
     weighted_softmax_td,
     weighted_td,
 )
-from ictd_lib.td import BOUND_FACTOR
 
 EPS = np.finfo(float).eps
 
@@ -505,6 +504,46 @@ def test_lstd_with_one_hot_features_solves_the_empirical_chain():
     np.testing.assert_allclose(lstd(context, np.eye(6), 0.9), estimate, rtol=1e-10)
 
 
+@given(seeds, st.floats(-300, 300), st.floats(-300, 300))
+def test_lstd_whatever_the_units(seed, first, second):
+    """The values are those of the empirical chain in any basis of the features."""
+    rng = np.random.default_rng(seed)
+    context = Context([0, 1, 1, 0, 0], rng.uniform(1, 2, 4), 2)
+    estimate = np.linalg.solve(
+        np.eye(2) - 0.9 * context.empirical_transition(), context.mean_rewards()
+    )
+    unit = 10.0 ** np.array([first, second])
+    x = np.array([[1, 1], [1, 2]]) * unit
+    np.testing.assert_allclose(x @ lstd(context, x, 0.9), estimate, rtol=1e-10)
+
+
+def test_lstd_tells_nearly_dependent_features_apart():
+    context = Context([0, 1, 1, 0, 0], [1, 5, 2, 4], 2)
+    estimate = np.linalg.solve(
+        np.eye(2) - 0.9 * context.empirical_transition(), context.mean_rewards()
+    )
+    x = np.array([[1, 1], [1, 1 + 1e-4]])
+    np.testing.assert_allclose(x @ lstd(context, x, 0.9), estimate, rtol=1e-6)
+
+
+def test_lstd_of_dependent_features_has_least_norm():
+    context = Context([0, 1, 1, 0, 0], [1, 5, 2, 4], 2)
+    w = lstd(context, [[1, 0, 1], [0, 1, 0]], 0.9)
+    assert w[0] == pytest.approx(w[2], rel=1e-12)
+
+
+def test_lstd_without_a_solution_is_an_error():
+    """x(0) (1 + x(1) w / 2 - x(0) w) = x(0), whatever the weight."""
+    with pytest.raises(ValueError, match="features: got equations without a solution"):
+        lstd(Context([0, 1], [1.0], 2), [[0.5], [1.0]], 0.5)
+    with pytest.raises(ValueError, match="discount: got 1, expected"):
+        lstd(Context([0, 1], [1.0], 2), [[0.5], [1.0]], 1)
+    with pytest.raises(OverflowError, match="weights: beyond the range of floats"):
+        lstd(Context([0, 0], [1e300], 1), [[1e-300]], 0.5)
+    extreme = lstd(Context([0, 0], [1e308], 1), [[1e200]], 0.5)
+    np.testing.assert_allclose(extreme, [2e108], rtol=1e-14)
+
+
 def test_depth_ends_at_the_values_of_the_empirical_chain():
     """Whatever the kernel: what more layers cannot remove is what the context doesn't say."""
     rng = np.random.default_rng(5)
@@ -531,7 +570,7 @@ def overstepping():
 
 def test_a_diverging_run_says_where_how_large_and_why():
     context, scores = overstepping()
-    bound = BOUND_FACTOR * 3 / (1 - 0.9)
+    bound = 1e6 * 3 / (1 - 0.9)
     with pytest.raises(DivergenceError) as caught:
         weighted_softmax_td(context, scores, 0.9, 10_000, step_size=3)
     error = caught.value
@@ -601,7 +640,7 @@ def test_a_run_is_stopped_at_the_first_iterate_over_the_bound(problem, bound):
 
     whole = run(np.inf)
     sizes = np.abs(whole).max(axis=1)
-    over = 1 + np.flatnonzero(sizes[1:] > bound)
+    over = np.flatnonzero(sizes > bound)
     if len(over) == 0:
         np.testing.assert_array_equal(run(bound), whole)
         return
@@ -621,6 +660,87 @@ def test_linear_and_tabular_runs_diverge_by_name_too():
         tabular_td(context, 0.9, 10_000, step_size=3)
     with pytest.raises(DivergenceError):
         kernel_smoothed_td(context, np.ones((13, 13)), 0.9, 10_000, step_size=30)
+
+
+def test_the_initial_values_are_tested_too():
+    context = Context([0, 1, 0], [1, 2], 2)
+    for run in (weighted_softmax_td, linear_td):
+        with pytest.raises(DivergenceError, match="initial values must be") as caught:
+            run(context, np.eye(2), 0.9, 0, initial=[3, -4], bound=3.5)
+        assert (caught.value.iteration, caught.value.size) == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("radius", "words"),
+    [
+        (1.5, "the spectral radius of the update must be below 1"),
+        (1 + 1e-12, "is 1 up to rounding"),
+        (1.0, "is 1 up to rounding"),
+        (1 - 1e-12, "is 1 up to rounding"),
+        (0.99, "is 0.99, so this iteration does not diverge by itself"),
+    ],
+)
+def test_what_a_radius_is_said_to_mean(radius, words):
+    assert words in str(DivergenceError(5, 2.0, 1.0, radius))
+
+
+def linear_part(context, weights, discount, step):
+    """Column by column: one update of each unit vector, without rewards."""
+    silent = Context(context.states, np.zeros(context.n), context.n_states)
+    columns = [
+        weighted_td(silent, weights, discount, 1, step_size=step, initial=unit)[1]
+        for unit in np.eye(context.n_states)
+    ]
+    return np.array(columns).T
+
+
+def test_the_radius_is_that_of_the_step_that_failed():
+    """Neither the first step's, nor with the step sizes of states along the wrong axis."""
+    rng = np.random.default_rng(1)
+    context = sample_context(random_boyan_chain(4, rng, 0.9), 40, rng)
+    weights = context_kernel(context, rng.normal(size=(4, 4)))
+    steps = np.vstack([np.full((5, 4), 0.1), rng.uniform(50, 500, (1, 4))])
+    with pytest.raises(DivergenceError) as caught:
+        weighted_td(context, weights, 0.9, 6, step_size=steps, bound=20)
+    assert caught.value.iteration == 6
+    part = linear_part(context, weights, 0.9, steps[5:])
+    expected = np.abs(np.linalg.eigvals(part)).max()
+    assert caught.value.radius == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_radius_of_a_linear_run():
+    context, _ = overstepping()
+    x = boyan_features()
+    with pytest.raises(DivergenceError) as caught:
+        linear_td(context, x, 0.9, 10_000, step_size=50)
+    before, after = x[context.sources], x[context.successors]
+    part = np.eye(4) - 50 / context.n * before.T @ (before - 0.9 * after)
+    expected = np.abs(np.linalg.eigvals(part)).max()
+    assert caught.value.radius == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_bound_of_a_linear_run_is_on_values():
+    context = Context([0, 1, 0], [1, 2], 2)
+    small, start = np.eye(2) / 1000, [4000, 0]  # the values are 4 and 0
+    w = linear_td(context, small, 0.9, 5, initial=start, bound=10)
+    assert np.abs(w).max() > 10 >= np.abs(w @ small.T).max()
+    with pytest.raises(DivergenceError) as caught:
+        linear_td(context, small, 0.9, 5, initial=[40_000, 0], step_size=1e20)
+    assert caught.value.bound == pytest.approx(1e6 * 40, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e155, 1e308])
+def test_features_and_weights_that_overflow_are_a_divergence(size):
+    context = Context([0, 1, 0, 1, 0], [1, 2, 3, 4], 2)
+    with pytest.raises(DivergenceError) as caught:
+        linear_td(context, size * np.eye(2), 0.9, 3, initial=[0, 1 / size])
+    assert caught.value.radius > 1e300
+    weights = np.full((2, 4), size)
+    with pytest.raises(DivergenceError) as caught:
+        weighted_td(context, weights, 0.9, 3, step_size=1e200)
+    assert caught.value.radius == np.inf
+    with pytest.raises(DivergenceError, match=r"iteration 0: .v. reached inf"):
+        linear_td(context, 1e200 * np.eye(2), 0.9, 3, initial=[1e200, 0])
 
 
 def test_zero_rewards_and_a_zero_start_stay_zero():
@@ -672,6 +792,8 @@ def test_wrong_shapes_are_named():
         ValueError, match=r"initial: got \[1\.\], expected 2 finite numbers"
     ):
         linear_td(context, np.eye(2), 0.9, 1, initial=[1])
+    with pytest.raises(ValueError, match=r"step_size: got shape \(3, 2\), expected"):
+        linear_td(context, np.eye(2), 0.9, 3, step_size=np.ones((3, 2)))
     with pytest.raises(
         ValueError, match=r"features: got shape \(1, 2\), expected \(2, d\)"
     ):
