@@ -69,8 +69,8 @@ def weighted_td_playground(
     seed : int
         Which context. The same seed gives the same context in Python and in the browser.
     process : MarkovRewardProcess, optional
-        A chain of your own, offered beside the others and shown first. Its discount gives
-        way to ``gamma``.
+        A chain of your own, offered beside the others and shown first, as it is (the
+        built-in ones are rounded to six decimals). Its discount gives way to ``gamma``.
 
     Returns
     -------
@@ -84,11 +84,10 @@ def weighted_td_playground(
     ImportError
         If anywidget isn't installed.
     """
-    chains = _chains()
+    chains = {name: (text, _rounded(mrp)) for name, (text, mrp) in _chains().items()}
     if process is not None:
         chains = {"given": ("the given one", process), **chains}
         chain = "given" if chain == "random-boyan" else chain
-    chains = {name: (text, _rounded(mrp)) for name, (text, mrp) in chains.items()}
     controls: tuple[Control, ...] = (
         Choice(
             "chain", "chain", tuple((name, text) for name, (text, _) in chains.items())

@@ -56,8 +56,11 @@ const core = (() => {
   }
 
   // mu P = mu by the elimination of Grassmann, Taksar and Heyman: no subtraction, so no
-  // cancellation, however nearly the chain falls apart.
+  // cancellation, however nearly the chain falls apart. Where a product leaves the range of
+  // floats, an error: what is filled in from it would be wrong. (Python goes on in logarithms.)
   function stationary(P) {
+    const tiny = 2 ** -1022;
+    const tooSmall = () => new RangeError("stationary: the probabilities are too small for floats");
     const A = P.map((row) => [...row]);
     const size = A.length;
     for (let k = size - 1; k > 0; k--) {
@@ -65,7 +68,11 @@ const core = (() => {
       for (let j = 0; j < k; j++) leave += A[k][j];
       for (let i = 0; i < k; i++) {
         A[i][k] /= leave;
-        for (let j = 0; j < k; j++) A[i][j] += A[i][k] * A[k][j];
+        for (let j = 0; j < k; j++) {
+          const via = A[i][k] * A[k][j];
+          if (via < tiny && A[i][k] > 0 && A[k][j] > 0) throw tooSmall();
+          A[i][j] += via;
+        }
       }
     }
     let mu = [1];
@@ -75,6 +82,7 @@ const core = (() => {
       const total = 1 + mass; // each time: the ratios of two masses can exceed any number
       mu = [...mu, mass].map((m) => m / total);
     }
+    if (!mu.every((m) => m >= tiny)) throw tooSmall();
     return mu;
   }
 

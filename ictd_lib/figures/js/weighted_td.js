@@ -201,9 +201,9 @@ figures["weighted-td"] = (stage, data) => {
       return {
         alarm: true,
         summary:
-          `⚠ Diverges: with step size ${number(state.alpha)} the largest value reaches ` +
+          `⚠ Diverges: with step size ${number(state.alpha)} the largest |v| reaches ` +
           `${number(diverged.size)} at iteration ${diverged.iteration}, and this chain has no ` +
-          `value above ${number(result.possible)}. Shown: the values after ${count}.`,
+          `|v| above ${number(result.possible)}. Shown: the values after ${count}.`,
       };
     }
     const missing =
