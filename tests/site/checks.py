@@ -94,6 +94,15 @@ TEXT_FAULTS = r"""() => {
         if (/\$\$|\\[()[\]]|\\(begin|end|frac|mathbb|mathcal)\b|\{(prf:|ref|eq|cite|term|doc|numref)[^}]*\}`/.test(text)
             && !walker.currentNode.parentElement.closest(skipped)) faults.push(`raw TeX or markup: ${text.trim().slice(0, 80)}`);
     }
+    // In the text of a page, what Markdown and TeX left behind: links, footnotes, references, tables, bold.
+    const article = document.querySelector("article") || document.querySelector("main");
+    const prose = article && document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
+    while (prose?.nextNode()) {
+        const { previousSibling, textContent: text } = prose.currentNode;
+        const line = previousSibling ? `.${text}` : text; // what follows a formula begins no line
+        if (/\]\[|\[\^|\\(eq)?ref\{|^[ \t]*\||\*\*/m.test(line)
+            && !prose.currentNode.parentElement.closest(`${skipped}, math, .math, svg`)) faults.push(`broken markup: ${text.trim().slice(0, 80)}`);
+    }
     return faults;
 }"""
 
@@ -111,7 +120,10 @@ PICTURE_FAULTS = r"""() => {
     for (const image of main.querySelectorAll("img")) {
         const what = `picture ${image.src.slice(-40)}`;
         if (!image.complete || image.naturalWidth === 0) faults.push(`${what} not loaded`);
-        if (!(image.alt || "").trim()) faults.push(`${what} has no text in its place`);
+        const alt = (image.alt || "").trim();
+        const file = image.src.startsWith("data:") ? null : image.src.split("/").pop();
+        // Sphinx puts the file's name where an author wrote nothing.
+        if (!alt || (file && decodeURI(alt).endsWith(decodeURI(file)))) faults.push(`${what} has no text in its place`);
         seen(image, what);
     }
     for (const figure of main.querySelectorAll("figure")) seen(figure, `figure ${figure.id}`);

@@ -44,6 +44,16 @@ PLANTED = {
         f'<img src="{PIXEL}" width="64" height="64" alt=" ">',
         "no text in its place",
     ),
+    "a picture with its file for alt": (
+        "<img src='_images/gone.svg' width='64' height='64' alt='../_images/gone.svg'>",
+        "no text in its place",
+    ),
+    "half a link": ("<p>see [the text][here]</p>", "broken markup"),
+    "half a footnote": ("<p>said[^one]</p>", "broken markup"),
+    "a reference of TeX": (r"<p>by \ref{thm} it holds</p>", "broken markup"),
+    "an equation of TeX": (r"<p>by \eqref{sum} it holds</p>", "broken markup"),
+    "half a table": ("<p>A table\n| a | b |\n|---|---|</p>", "broken markup"),
+    "half a bold word": ("<p>a **bold word</p>", "broken markup"),
     "a picture that does not load": (
         "<img src='data:image/png;base64,AAAA' alt='x' width='64' height='64'>",
         "not loaded",
@@ -84,7 +94,8 @@ def test_planted_fault_is_found(
 
 
 def test_sound_page_has_no_fault(pages: dict[str, Page], tmp_path: Path) -> None:
-    html = f'<p>text</p><figure><img src="{PIXEL}" width="64" height="64" alt="a square"></figure>'
+    code = r"<pre>a ** b\n| x |</pre><p><code>x[0][1] ** 2</code> in [0, 1], or |x|</p>"
+    html = f'{code}<p>text</p><figure><img src="{PIXEL}" width="64" height="64" alt="a square"></figure>'
     for theme, page in pages.items():
         assert faults_of(page, tmp_path, html) == []
         assert theme_fault(page, theme) == []
