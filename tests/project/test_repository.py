@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -43,6 +44,7 @@ def test_no_large_file() -> None:
     assert not {path: size for path, size in sizes.items() if size > limits[path]}
 
 
+@cache
 def registries() -> set[str]:
     """Return host names of package registries, none of them written out in this repository."""
     configured = subprocess.run(
@@ -82,11 +84,65 @@ def machine_paths() -> set[str]:
     return homes | {f"{ROOT}/", f"{Path.home()}/"} - {"//"}
 
 
+# What may stand before a path that begins there: no part of a longer path, of a glob, of a variable;
+# but the end of an escaped line or colour, of file:, an option or a tag, and Markdown's stars.
+BEFORE_A_PATH = (
+    *(r"(?<![\w.\-/~$*})>])", r"(?<=\\[nrt])", r"(?<=\dm)", r"(?<=file://)"),
+    *(r"(?<=[\s\"'=,(]-[A-Za-z])", r"(?<=[a-z\"]>)", r"(?<=\*\*)"),
+)
+
+
+def forbidden(kind: str, text: str) -> list[str]:
+    """Return the registries' host names, or the paths of one machine, that a text holds."""
+    if kind == "registry":
+        before, words, text = r"(?<![\w-])|(?<=\\[nrt])", registries(), text.lower()
+    else:
+        before, words = "|".join(BEFORE_A_PATH), machine_paths()
+    begins = re.compile(before)
+    return [
+        word
+        for word in sorted(words)
+        for found in re.finditer(re.escape(word), text)
+        if begins.match(text, found.start())
+    ]
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        *("{}", "see {}", "'{}'", '"a\\n{}"', "file://{}", "cc -L{}", '"-I{}"'),
+        *("**{}**", "<code>{}</code>", '<a href="{}">', "(`{}`)", "\\u001b[0m{}"),
+    ],
+)
+def test_a_path_of_one_machine_is_found_however_it_is_written(spelling: str) -> None:
+    for word in machine_paths():
+        assert forbidden("path", spelling.format(f"{word}x")), word
+
+
+def test_paths_of_the_project_are_none_of_one_machine() -> None:
+    for word in ("home", "work", "opt"):
+        for before in (
+            "docs",
+            ".",
+            "..",
+            "~",
+            "$HOME",
+            "${HOME}",
+            "$(x)",
+            "https://a.b",
+        ):
+            assert not forbidden("path", f"see {before}/{word}/x")
+
+
+@pytest.mark.parametrize("spelling", ["{}", "https://{}/x", "a@{}", "\\n{}", "a.{}"])
+def test_a_registry_is_found_however_it_is_written(spelling: str) -> None:
+    for word in registries():
+        for host in (word, word.upper(), word.title()):
+            assert forbidden("registry", spelling.format(host)), host
+
+
 @pytest.mark.parametrize("kind", ["registry", "path"])
 def test_no_file_names_a_registry_or_a_path_of_one_machine(kind: str) -> None:
-    words = registries() if kind == "registry" else machine_paths()
-    before = r"(?<![\w.-])" if kind == "registry" else r"(?<![\w.\-/~$*})>])"
-    pattern = re.compile(before + "(" + "|".join(map(re.escape, sorted(words))) + ")")
     found = []
     for path in FILES:
         if kind == "path" and VENDOR in path.parents:
@@ -95,9 +151,7 @@ def test_no_file_names_a_registry_or_a_path_of_one_machine(kind: str) -> None:
             text = path.read_text("utf-8")
         except UnicodeDecodeError:
             continue  # a font or a picture
-        found += [
-            f"{path.relative_to(ROOT)}: {match[0]}" for match in pattern.finditer(text)
-        ]
+        found += [f"{path.relative_to(ROOT)}: {word}" for word in forbidden(kind, text)]
     assert not found
 
 
