@@ -354,9 +354,9 @@ def test_ctrl_c_begins_no_further_stage(tmp_path: Path) -> None:
     main = (
         "import sys\nfrom pathlib import Path\nfrom tests import stages\n"
         f"stages.LOGS = Path({str(tmp_path)!r})\n"
-        "stages.STAGES = tuple(stages.Stage(name, '', (f'{sys.executable} "
-        f"{program} {{name}} {{seconds}}',)) for name, seconds in "
-        f"[({str(first)!r}, 60), ({str(second)!r}, 0)])\n"
+        f"command = f'{{sys.executable}} {program} {tmp_path}/'\n"
+        "stages.STAGES = tuple(stages.Stage(name, '', (f'{command}{name} {seconds}',))"
+        " for name, seconds in [('first', 60), ('second', 0)])\n"
         "stages.main([])\n"
     )
     process = subprocess.Popen(
