@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from browser import SITE, THEMES, WIDTHS, page_names, resize, visit
 from checks import Watch, about, accessibility, look, theme_fault, unfold
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 NAMES = page_names(SITE) if SITE.is_dir() else ["index.html"]
 
@@ -87,6 +87,56 @@ def test_search_finds_a_word(base: str, pages: dict[str, Page]) -> None:
         page.locator("#search-results .context").first.wait_for()
         faults = look(page) + accessibility(page)
     assert faults + watch.faults() == []
+
+
+@pytest.mark.parametrize("query", ["stationary", "TD error"])
+def test_search_shows_the_text_around_the_word(
+    base: str, pages: dict[str, Page], query: str
+) -> None:
+    page = pages["light"]
+    visit(page, f"{base}/search.html?q={query}")
+    page.locator("#search-results .context").first.wait_for()
+    page.wait_for_load_state("networkidle")
+    texts = page.locator("#search-results .context").all_inner_texts()
+    assert any(query in text for text in texts)
+    for text in texts:
+        assert not any(word in text for word in (".ipynb", ".pdf", "On this page"))
+        assert not set("\\{}") & set(text), f"source of a formula in {text!r}"
+        if " " not in query:
+            assert query in text.lower()
+
+
+def test_search_finds_a_greek_letter(base: str, pages: dict[str, Page]) -> None:
+    page = pages["light"]
+    visit(page, f"{base}/search.html?q=γ")
+    page.locator("#search-results .context").first.wait_for()
+    page.wait_for_load_state("networkidle")
+    texts = page.locator("#search-results .context").all_inner_texts()
+    assert any("γ" in text for text in texts)
+
+
+@pytest.mark.parametrize("width", [WIDTHS[0], 975, WIDTHS[-1]])
+def test_page_without_javascript(base: str, browser: Browser, width: int) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, java_script_enabled=False
+    )
+    try:
+        page = context.new_page()
+        page.goto(f"{base}/book/notebooks/01-weighted-td.html")
+        dead = page.locator("button:visible").all_inner_texts()
+        assert dead == [], "buttons that do nothing"
+        # By selector: Playwright looks for no text in a noscript element.
+        note = page.locator(".book-noscript")
+        assert "formulas stand as their TeX source" in note.inner_text()
+        if note.locator("summary").is_visible():  # else the sidebar is
+            note.locator("summary").click()
+        for name in ("00-policy-evaluation", "glossary"):
+            links = page.locator(f'nav a[href$="{name}.html"]:visible')
+            assert links.count() == 1, name
+        links.click()
+        assert page.url == f"{base}/book/glossary.html"
+    finally:
+        context.close()
 
 
 def test_reader_can_choose_the_theme(base: str, pages: dict[str, Page]) -> None:
