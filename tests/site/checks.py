@@ -95,12 +95,13 @@ TEXT_FAULTS = r"""() => {
             && !walker.currentNode.parentElement.closest(skipped)) faults.push(`raw TeX or markup: ${text.trim().slice(0, 80)}`);
     }
     // In the text of a page, what Markdown and TeX left behind: links, footnotes, references, tables, bold.
+    // (A bar alone is no table: the index has them between its letters.)
     const article = document.querySelector("article") || document.querySelector("main");
     const prose = article && document.createTreeWalker(article, NodeFilter.SHOW_TEXT);
     while (prose?.nextNode()) {
         const { previousSibling, textContent: text } = prose.currentNode;
         const line = previousSibling ? `.${text}` : text; // what follows a formula begins no line
-        if (/\]\[|\[\^|\\(eq)?ref\{|^[ \t]*\||\*\*/m.test(line)
+        if (/\]\[|\[\^|\\(eq)?ref\{|^[ \t]*\|.*\||\*\*/m.test(line)
             && !prose.currentNode.parentElement.closest(`${skipped}, math, .math, svg`)) faults.push(`broken markup: ${text.trim().slice(0, 80)}`);
     }
     return faults;
