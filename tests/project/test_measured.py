@@ -41,3 +41,15 @@ def test_longer_contexts_take_longer() -> None:
     for form in ("literal", "fused", "cached"):
         times = [ROWS[f"seconds_{form}_{n}"]["value"] for n in (256, 1024, 4096)]
         assert times == sorted(times)
+
+
+def test_the_readme_shows_the_stored_figures() -> None:
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+    shown = [line.split("|") for line in lines if line.startswith("| `")]
+    rows = {
+        cells[1].strip(" `"): cells[3].strip() for cells in shown if len(cells) == 6
+    }
+    assert len(rows) == 7
+    for name, text in rows.items():
+        value = ROWS[name]["value"]
+        assert text == (f"{value:,.0f}" if value >= 1000 else f"{value:,.3g}"), name
