@@ -1,9 +1,13 @@
 """What the tests of all figures that move have in common."""
 
+from pathlib import Path
+
 import numpy as np
 from browser import ROOT
 from numpy.typing import NDArray
 from playwright.sync_api import Page
+
+from ictd_lib.figures.page import script, stylesheet
 
 AXE = ROOT / "tests" / "site" / "vendor" / "axe-core" / "axe.min.js"
 PHONE_AND_WIDE = (360, 1440)
@@ -36,6 +40,24 @@ MOUNT_WIDGET = """async ([source, state]) => {
 }"""
 
 Floats = NDArray[np.float64]
+
+
+def write_pages(folder: Path, **bodies: str) -> None:
+    """Write a page ``<name>.html`` for each figure, with its script and style as a site has them."""
+    (folder / "figures.js").write_text(script(), "utf-8")
+    (folder / "figures.css").write_text(stylesheet(), "utf-8")
+    for name, body in bodies.items():
+        (folder / f"{name}.html").write_text(
+            '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
+            '<title>A figure</title><link rel="icon" href="data:,">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            '<link rel="stylesheet" href="figures.css"><script defer src="figures.js"></script>'
+            "<style>body { margin: 0 auto; padding: 1rem; max-width: 46rem; font-family: sans-serif;"
+            "background: var(--pst-color-background, #fff); color: var(--pst-color-text-base, #222) }"
+            f"[data-theme=dark] {{ {DARK} }}</style></head>"
+            f"<body><main><h1>A page</h1>{body}</main></body></html>",
+            "utf-8",
+        )
 
 
 def settle(page: Page) -> None:

@@ -6,11 +6,12 @@ import re
 import numpy as np
 import pytest
 import torch
-from browser import ROOT, THEMES, chromium, served
+from browser import THEMES, chromium, served
+from figure_pages import AXE, no_sideways_scroll, settle, status, write_pages
 
 from ictd_lib import Context, random_ergodic_chain, sample_context
 from ictd_lib.figures import dual_head_steps
-from ictd_lib.figures.page import module, script, stylesheet
+from ictd_lib.figures.page import module
 from ictd_lib.transformer import (
     attention_weights,
     build_prompt,
@@ -24,70 +25,12 @@ from ictd_lib.transformer import (
 pytestmark = pytest.mark.skipif(
     chromium() is None, reason="no Chromium on this machine"
 )
-AXE = ROOT / "tests" / "site" / "vendor" / "axe-core" / "axe.min.js"
-# The colours that the site's theme hands to a figure.
-DARK = (
-    "--pst-color-background: #14181e; --pst-color-text-base: #ced6dd;"
-    "--pst-color-text-muted: #9ca4af; --pst-color-border: #48566b;"
-)
-
-
-@pytest.fixture
-def opened(browser):
-    """Open pages that fail the test if a script of theirs does, or asks for anything outside."""
-    problems, contexts = [], []
-
-    def opened(address, width=1440, **options):
-        context = browser.new_context(
-            viewport={"width": width, "height": 800}, **options
-        )
-        contexts.append(context)
-        context.set_default_timeout(10_000)
-        page = context.new_page()
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda message: problems.append(message.text))
-        page.goto(address)
-        if options.get("java_script_enabled", True):
-            settle(page)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert not problems
-
-
-def settle(page):
-    """Wait for the next drawing, and for what is said after it."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
-    page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
-
-
-def status(page):
-    return page.inner_text(".ictd-status")
-
-
-def no_sideways_scroll(page):
-    return page.evaluate(
-        "() => document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    )
 
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dual-head")
-    (folder / "figures.js").write_text(script(), "utf-8")
-    (folder / "figures.css").write_text(stylesheet(), "utf-8")
-    (folder / "index.html").write_text(
-        '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
-        '<title>A figure</title><meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'
-        '<link rel="stylesheet" href="figures.css"><script defer src="figures.js"></script>'
-        "<style>body { margin: 0 auto; padding: 1rem; max-width: 46rem; font-family: sans-serif;"
-        "background: var(--pst-color-background, #fff); color: var(--pst-color-text-base, #222) }"
-        f"[data-theme=dark] {{ {DARK} }}</style></head>"
-        f"<body><main><h1>A page</h1>{dual_head_steps().html()}</main></body></html>",
-        "utf-8",
-    )
+    write_pages(folder, index=dual_head_steps().html())
     with served(folder) as base:
         yield f"{base}/index.html"
 

@@ -2,17 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from browser import THEMES, chromium, launched, served
+from browser import THEMES, chromium, served
 from figure_pages import (
     AXE,
-    DARK,
     MOUNT_WIDGET,
     PHONE_AND_WIDE,
     Floats,
@@ -20,11 +18,12 @@ from figure_pages import (
     picture,
     settle,
     status,
+    write_pages,
 )
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
 from ictd_lib.figures import shift_figure
-from ictd_lib.figures.page import module, script, stylesheet
+from ictd_lib.figures.page import module
 from ictd_lib.transformer import (
     DualHeadBlock,
     ShiftBlock,
@@ -33,6 +32,7 @@ from ictd_lib.transformer import (
     theta_star,
 )
 
+Opened = Callable[..., Page]
 BLOCKS = {"shift": ShiftBlock, "dual": DualHeadBlock}
 
 pytestmark = pytest.mark.skipif(
@@ -41,53 +41,17 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("shift")
-    (folder / "figures.js").write_text(script(), "utf-8")
-    (folder / "figures.css").write_text(stylesheet(), "utf-8")
-    (folder / "index.html").write_text(
-        '<!doctype html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
-        '<title>A figure</title><meta name="viewport" content="width=device-width">'
-        '<link rel="icon" href="data:,"><link rel="stylesheet" href="figures.css">'
-        '<script defer src="figures.js"></script>'
-        "<style>body { margin: 0 auto; padding: 1rem; max-width: 46rem; font-family: sans-serif;"
-        "background: var(--pst-color-background, #fff); color: var(--pst-color-text-base, #222) }"
-        f"[data-theme=dark] {{ {DARK} }}</style></head>"
-        f"<body><main><h1>A page</h1>{shift_figure().html()}</main></body></html>",
-        "utf-8",
-    )
-    return folder
-
-
-@pytest.fixture(scope="module")
-def base(folder: Path) -> Iterator[str]:
+    write_pages(folder, index=shift_figure().html())
     with served(folder) as base:
         yield base
 
 
 @pytest.fixture
-def page(browser: Browser, base: str) -> Iterator[Page]:
-    """The figure on a wide page that may have no script error."""
-    yield from opened(browser, f"{base}/index.html")
-
-
-def opened(browser: Browser, address: str, **options: Any) -> Iterator[Page]:
-    problems: list[str] = []
-    with browser.new_context(**options) as context:
-        context.set_default_timeout(10_000)
-        page = context.new_page()
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda message: problems.append(message.text))
-        page.goto(address)
-        settle(page)
-        yield page
-    assert not problems
+def page(opened: Opened, base: str) -> Page:
+    """The figure on a wide page."""
+    return opened(f"{base}/index.html")
 
 
 # ---- the mathematics ---------------------------------------------------------------------------
@@ -220,111 +184,108 @@ def test_an_entry_off_the_invariant_parts_the_two(page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", PHONE_AND_WIDE)
-def test_every_control_by_keyboard(browser: Browser, base: str, width: int) -> None:
-    viewport = {"width": width, "height": 800}
-    for page in opened(browser, f"{base}/index.html", viewport=viewport):
-        count = page.evaluate(
-            "() => document.querySelectorAll("
-            "'.ictd-figure :is(input, select, button, [tabindex]):not([hidden])').length"
+def test_every_control_by_keyboard(opened: Opened, base: str, width: int) -> None:
+    page = opened(f"{base}/index.html", width)
+    count = page.evaluate(
+        "() => document.querySelectorAll("
+        "'.ictd-figure :is(input, select, button, [tabindex]):not([hidden])').length"
+    )
+    moved = set()
+    for _ in range(count):
+        page.keyboard.press("Tab")
+        tag, name, text = page.evaluate(
+            "() => [document.activeElement.tagName, document.activeElement.id, "
+            "document.activeElement.textContent]"
         )
-        moved = set()
-        for _ in range(count):
-            page.keyboard.press("Tab")
-            tag, name, text = page.evaluate(
-                "() => [document.activeElement.tagName, document.activeElement.id, "
-                "document.activeElement.textContent]"
-            )
-            before, said = picture(page), status(page)
-            if tag == "INPUT":
-                value = page.get_attribute(f"#{name}", "aria-valuetext")
-                page.keyboard.press("ArrowRight")
-                settle(page)
-                assert page.get_attribute(f"#{name}", "aria-valuetext") != value
-            elif tag == "SELECT":
-                page.keyboard.press("ArrowDown")
-                settle(page)
-                assert page.input_value(f"#{name}") in ("dual", "current")
-            elif tag == "BUTTON":
+        before, said = picture(page), status(page)
+        if tag == "INPUT":
+            value = page.get_attribute(f"#{name}", "aria-valuetext")
+            page.keyboard.press("ArrowRight")
+            settle(page)
+            assert page.get_attribute(f"#{name}", "aria-valuetext") != value
+        elif tag == "SELECT":
+            page.keyboard.press("ArrowDown")
+            settle(page)
+            assert page.input_value(f"#{name}") in ("dual", "current")
+        elif tag == "BUTTON":
+            page.keyboard.press("Enter")
+            if text == "Play":
+                page.wait_for_timeout(1200)  # at least one of its steps
                 page.keyboard.press("Enter")
-                if text == "Play":
-                    page.wait_for_timeout(1200)  # at least one of its steps
-                    page.keyboard.press("Enter")
-                settle(page)
-                assert picture(page) != before, text
-                assert status(page) != said or text == "New context"
-            else:
-                reading = page.inner_text(".ictd-readout")
-                page.keyboard.press("ArrowDown")
-                page.keyboard.press("ArrowRight")
-                settle(page)
-                assert page.inner_text(".ictd-readout") != reading
-            moved.add(name.rpartition("-")[2] or text or tag)
-            assert no_sideways_scroll(page)
-        assert {"form", "gamma", "row", "column", "value", "step"} < moved
-        assert {"Play", "One step", "New context", "Reset"} < moved
+            settle(page)
+            assert picture(page) != before, text
+            assert status(page) != said or text == "New context"
+        else:
+            reading = page.inner_text(".ictd-readout")
+            page.keyboard.press("ArrowDown")
+            page.keyboard.press("ArrowRight")
+            settle(page)
+            assert page.inner_text(".ictd-readout") != reading
+        moved.add(name.rpartition("-")[2] or text or tag)
+        assert no_sideways_scroll(page)
+    assert {"form", "gamma", "row", "column", "value", "step"} < moved
+    assert {"Play", "One step", "New context", "Reset"} < moved
 
 
-def test_touch_reads_an_entry(browser: Browser, base: str) -> None:
-    viewport = {"width": 360, "height": 800}
+def test_touch_reads_an_entry(opened: Opened, base: str) -> None:
     address = f"{base}/index.html"
-    for page in opened(browser, address, viewport=viewport, has_touch=True):
-        cell = page.locator(".ictd-cell").nth(2 * 6 + 3)  # the current row, column 3
-        cell.scroll_into_view_if_needed()
-        box = cell.bounding_box()
-        assert box and box["width"] > 40
-        page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        settle(page)
-        assert page.inner_text(".ictd-readout").startswith("c₃ = 0: ")
+    page = opened(address, 360, has_touch=True)
+    cell = page.locator(".ictd-cell").nth(2 * 6 + 3)  # the current row, column 3
+    cell.scroll_into_view_if_needed()
+    box = cell.bounding_box()
+    assert box and box["width"] > 40
+    page.touchscreen.tap(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    settle(page)
+    assert page.inner_text(".ictd-readout").startswith("c₃ = 0: ")
 
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", PHONE_AND_WIDE)
-def test_accessible(browser: Browser, base: str, width: int, theme: str) -> None:
-    viewport = {"width": width, "height": 800}
-    for page in opened(browser, f"{base}/index.html", viewport=viewport):
-        page.evaluate(
-            "(theme) => { document.documentElement.dataset.theme = theme }", theme
-        )
-        page.add_script_tag(path=AXE)
-        page.get_by_label("starts at").fill("1")
-        page.select_option("[id$=-form]", "dual")
-        for step in ("0", "3", "4"):
-            page.get_by_label("half-layers").fill(step)
-            page.wait_for_timeout(700)  # until what moves has arrived
-            settle(page)
-            violations = page.evaluate("async () => (await axe.run()).violations")
-            assert not violations, json.dumps(violations, indent=1)
-        assert no_sideways_scroll(page)
-        # No two labels of the grid may run into each other.
-        overlaps = page.evaluate(
-            """() => {
-                const boxes = [...document.querySelectorAll(".ictd-prompt > svg text")]
-                    .filter((node) => node.textContent)
-                    .map((node) => node.getBoundingClientRect());
-                return boxes.filter((a, i) => boxes.some((b, j) => i < j && a.left < b.right
-                    && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom)).length;
-            }"""
-        )
-        assert overlaps == 0
+def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
+    page = opened(f"{base}/index.html", width)
+    page.evaluate(
+        "(theme) => { document.documentElement.dataset.theme = theme }", theme
+    )
+    page.add_script_tag(path=AXE)
+    page.get_by_label("starts at").fill("1")
+    page.select_option("[id$=-form]", "dual")
+    for step in ("0", "3", "4"):
+        page.get_by_label("half-layers").fill(step)
+        page.wait_for_timeout(700)  # until what moves has arrived
+        settle(page)
+        violations = page.evaluate("async () => (await axe.run()).violations")
+        assert not violations, json.dumps(violations, indent=1)
+    assert no_sideways_scroll(page)
+    # No two labels of the grid may run into each other.
+    overlaps = page.evaluate(
+        """() => {
+            const boxes = [...document.querySelectorAll(".ictd-prompt > svg text")]
+                .filter((node) => node.textContent)
+                .map((node) => node.getBoundingClientRect());
+            return boxes.filter((a, i) => boxes.some((b, j) => i < j && a.left < b.right
+                && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom)).length;
+        }"""
+    )
+    assert overlaps == 0
 
 
 def test_rows_move_once_and_only_for_who_wants_motion(
-    browser: Browser, base: str
+    opened: Opened, base: str
 ) -> None:
     for motion, moving in (("no-preference", "ictd-travel"), ("reduce", "none")):
         address = f"{base}/index.html"
-        for page in opened(browser, address, reduced_motion=motion):
-            for _ in range(2):
-                page.get_by_role("button", name="One step").click()
-                settle(page)
-            names = page.evaluate(
-                "() => [...document.querySelectorAll('.ictd-travel')]"
-                ".map((token) => getComputedStyle(token).animationName)"
-            )
-            assert names == [moving] * 5
-            page.get_by_label("discount").press("ArrowLeft")  # nothing moves for this
+        page = opened(address, reduced_motion=motion)
+        for _ in range(2):
+            page.get_by_role("button", name="One step").click()
             settle(page)
-            assert page.locator(".ictd-travel").count() == 0
+        names = page.evaluate(
+            "() => [...document.querySelectorAll('.ictd-travel')]"
+            ".map((token) => getComputedStyle(token).animationName)"
+        )
+        assert names == [moving] * 5
+        page.get_by_label("discount").press("ArrowLeft")  # nothing moves for this
+        settle(page)
+        assert page.locator(".ictd-travel").count() == 0
 
 
 def test_no_setting_draws_a_number_that_is_none(page: Page) -> None:

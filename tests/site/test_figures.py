@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import THEMES, chromium, launched, served
+from browser import THEMES, chromium, served
 from figure_pages import (
     AXE,
-    DARK,
     MOUNT_WIDGET,
     PHONE_AND_WIDE,
     Floats,
@@ -22,12 +21,13 @@ from figure_pages import (
     picture,
     settle,
     status,
+    write_pages,
 )
-from playwright.sync_api import Browser, BrowserContext, Page, Route
+from playwright.sync_api import Browser, Page
 
 from ictd_lib import MarkovRewardProcess, random_ergodic_chain
 from ictd_lib.figures import weighted_td_playground
-from ictd_lib.figures.page import figure_html, module, script, stylesheet
+from ictd_lib.figures.page import figure_html, module
 from ictd_lib.figures.sampling import sample
 
 SLIDERS = ("sharpness", "gamma", "alpha", "context_length", "iterations")
@@ -39,35 +39,13 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page with one figure, its script and its style, as a site has them."""
+    """A page with the figure, and one that asks for a figure that there isn't."""
     folder = tmp_path_factory.mktemp("figures")
-    (folder / "figures.js").write_text(script(), "utf-8")
-    (folder / "figures.css").write_text(stylesheet(), "utf-8")
-    head = (
-        '<meta charset="utf-8"><title>A figure</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="stylesheet" href="figures.css"><script defer src="figures.js"></script>'
-        "<style>body { margin: 0 auto; padding: 1rem; max-width: 46rem; font-family: sans-serif;"
-        "background: var(--pst-color-background, #fff); color: var(--pst-color-text-base, #222) }"
-        f"[data-theme=dark] {{ {DARK} }}</style>"
-    )
-    figure = weighted_td_playground().html()
     broken = figure_html(
         "no-such-figure", {"title": "Broken", "controls": []}, {}, "<svg/>", "x"
     )
-    for name, body in {"index": figure, "broken": broken}.items():
-        (folder / f"{name}.html").write_text(
-            f'<!doctype html><html lang="en" data-theme="light"><head>{head}</head>'
-            f"<body><main><h1>A page</h1>{body}</main></body></html>",
-            "utf-8",
-        )
+    write_pages(folder, index=weighted_td_playground().html(), broken=broken)
     return folder
 
 
@@ -75,37 +53,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def base(folder: Path) -> Iterator[str]:
     with served(folder) as base:
         yield base
-
-
-@pytest.fixture
-def opened(browser: Browser) -> Iterator[Opened]:
-    """Open pages that fail the test if a script of theirs does, or asks for anything outside."""
-    problems: list[str] = []
-    contexts: list[BrowserContext] = []
-
-    def refuse(route: Route) -> None:
-        problems.append(f"outside request: {route.request.url}")
-        route.abort()
-
-    def opened(address: str, width: int = 1440, **options: Any) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 800}, **options
-        )
-        contexts.append(context)
-        context.set_default_timeout(10_000)
-        page = context.new_page()
-        page.on("pageerror", lambda error: problems.append(f"script error: {error}"))
-        page.on("console", lambda message: problems.append(f"console: {message.text}"))
-        page.route(re.compile(r"^(?!data:|blob:|file:|http://127\.0\.0\.1)"), refuse)
-        page.goto(address)
-        if options.get("java_script_enabled", True):
-            settle(page)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert not problems
 
 
 # ---- the mathematics ---------------------------------------------------------------------------
