@@ -1,7 +1,10 @@
-"""What every figure that moves needs: the widget, loaded late, and features in the plane."""
+"""What every figure that moves needs: the widget, loaded late; its still picture; features."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +12,8 @@ import numpy as np
 from ictd_lib.checks import Floats
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
     from ictd_lib.figures.widget import Figure
 
 
@@ -21,6 +26,28 @@ def figure_class() -> type[Figure]:
             f"a figure that moves needs {missing.name}: pip install 'ictd-lib[run]'"
         ) from missing
     return Figure
+
+
+@contextmanager
+def still_style() -> Iterator[None]:
+    """The default style and a fixed salt: the same bytes whatever the notebook has set."""
+    import matplotlib as mpl
+    from matplotlib.style import context
+
+    with (
+        context("default"),
+        mpl.rc_context({"svg.hashsalt": "ictd", "svg.fonttype": "none"}),
+        mpl.rc_context({"font.sans-serif": ["DejaVu Sans"]}),
+    ):
+        yield
+
+
+def svg(picture: Picture) -> str:
+    """A picture as SVG, with nothing in it that changes from run to run."""
+    page = StringIO()
+    undated = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    picture.savefig(page, format="svg", metadata=undated)
+    return page.getvalue()
 
 
 def planar_features(name: str, n_states: int) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from ictd_lib.chain import MarkovRewardProcess
 from ictd_lib.checks import Floats
 from ictd_lib.context import Context
 from ictd_lib.families import random_boyan_chain
-from ictd_lib.figures.common import figure_class, planar_features
+from ictd_lib.figures.common import figure_class, planar_features, still_style, svg
 from ictd_lib.figures.controls import Again, Choice, Control, Slider
 from ictd_lib.figures.sampling import sample
 from ictd_lib.kernel import checked_features
@@ -178,10 +177,8 @@ def _still(
     context: Context, features: Floats, state: Mapping[str, Any]
 ) -> tuple[str, str]:
     """The picture as an SVG document, and its description."""
-    import matplotlib as mpl
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure as Picture
-    from matplotlib.style import context as style
 
     passed, W = prompts(
         context,
@@ -208,12 +205,7 @@ def _still(
     colours = LinearSegmentedColormap.from_list(
         "signs", [COLORS["vermilion"], "white", COLORS["blue"]]
     )
-    # The default style and a fixed salt: the same bytes whatever the notebook has set.
-    with (
-        style("default"),
-        mpl.rc_context({"svg.hashsalt": "ictd", "svg.fonttype": "none"}),
-        mpl.rc_context({"font.sans-serif": ["DejaVu Sans"]}),
-    ):
+    with still_style():
         picture = Picture(figsize=(5.6, 3.1), layout="constrained")
         left, right = picture.subplots(1, 2, width_ratios=[1.7, 1])
         left.pcolormesh(shade, cmap=colours, vmin=-2, vmax=2, edgecolors="#d1d5da")
@@ -230,10 +222,4 @@ def _still(
             axis.set_ticks(np.arange(columns) + 0.5, labels=range(columns))
         for ax in (left, right):
             ax.invert_yaxis()
-        page = StringIO()
-        picture.savefig(
-            page,
-            format="svg",
-            metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
-        )
-    return page.getvalue(), alt
+        return svg(picture), alt

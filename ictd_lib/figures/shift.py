@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from ictd_lib.chain import MarkovRewardProcess
 from ictd_lib.checks import Floats
-from ictd_lib.figures.common import figure_class, planar_features
+from ictd_lib.figures.common import figure_class, planar_features, still_style, svg
 from ictd_lib.figures.controls import Again, Choice, Control, Slider
 from ictd_lib.figures.sampling import sample
 from ictd_lib.pictures import COLORS
@@ -137,10 +136,8 @@ def _memory(state: Mapping[str, Any]) -> tuple[list[int], Floats]:
 
 def _still(state: Mapping[str, Any]) -> tuple[str, str]:
     """The picture as an SVG document, and its description."""
-    import matplotlib as mpl
     from matplotlib.figure import Figure as Picture
     from matplotlib.patches import Rectangle
-    from matplotlib.style import context as style
 
     states, rows = _memory(state)
     rows = rows.round(2) + 0.0  # no minus zero
@@ -155,12 +152,7 @@ def _still(state: Mapping[str, Any]) -> tuple[str, str]:
         f"{', '.join(map(str, states))}. Rewards {listed[0]}. Target row {listed[1]}. "
         f"Current row {listed[2]}."
     )
-    # The default style and a fixed salt: the same bytes whatever the notebook has set.
-    with (
-        style("default"),
-        mpl.rc_context({"svg.hashsalt": "ictd", "svg.fonttype": "none"}),
-        mpl.rc_context({"font.sans-serif": ["DejaVu Sans"]}),
-    ):
+    with still_style():
         picture = Picture(figsize=(5.6, 2.2), layout="constrained")
         axes = picture.subplots()
         axes.set(xlim=(-1.2, COLUMNS - 0.4), ylim=(3.6, -0.6), title=now)
@@ -178,10 +170,4 @@ def _still(state: Mapping[str, Any]) -> tuple[str, str]:
                         (j - 0.46, i - 0.42), 0.92, 0.84, fc="none", ec=COLORS["blue"]
                     )
                 )
-        page = StringIO()
-        picture.savefig(
-            page,
-            format="svg",
-            metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
-        )
-    return page.getvalue(), alt
+        return svg(picture), alt

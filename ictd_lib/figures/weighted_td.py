@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from ictd_lib.families import (
     random_ergodic_chain,
     random_walk,
 )
-from ictd_lib.figures.common import figure_class, planar_features
+from ictd_lib.figures.common import figure_class, planar_features, still_style, svg
 from ictd_lib.figures.controls import Again, Choice, Control, Slider
 from ictd_lib.figures.sampling import sample
 from ictd_lib.kernel import attention_matrix, context_kernel, inner_product_scores
@@ -191,9 +190,7 @@ def _shown(
 
 def _still(process: MarkovRewardProcess, state: Mapping[str, Any]) -> tuple[str, str]:
     """The picture as an SVG document, and its description."""
-    import matplotlib as mpl
     from matplotlib.figure import Figure as Picture
-    from matplotlib.style import context as style
 
     context = sample(process, state["context_length"], state["seed"])
     x = planar_features(state["features"], process.n_states)
@@ -213,12 +210,7 @@ def _still(process: MarkovRewardProcess, state: Mapping[str, Any]) -> tuple[str,
         f"Right: the kernel at sharpness {state['sharpness']:g} as a heat map; a state gives its "
         f"own visits a weight of {kernel.diagonal().min():.2f} to {kernel.diagonal().max():.2f}."
     )
-    # The default style and a fixed salt: the same bytes whatever the notebook has set.
-    with (
-        style("default"),
-        mpl.rc_context({"svg.hashsalt": "ictd", "svg.fonttype": "none"}),
-        mpl.rc_context({"font.sans-serif": ["DejaVu Sans"]}),
-    ):
+    with still_style():
         picture = Picture(figsize=(5.6, 3.1), layout="constrained")
         left, right = picture.subplots(1, 2)
         left.plot(truth, "_k", markersize=12, markeredgewidth=2, label="true value")
@@ -233,10 +225,4 @@ def _still(process: MarkovRewardProcess, state: Mapping[str, Any]) -> tuple[str,
                 np.arange(process.n_states) + 0.5, labels=range(process.n_states)
             )
         right.invert_yaxis()
-        page = StringIO()
-        picture.savefig(
-            page,
-            format="svg",
-            metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")),
-        )
-    return page.getvalue(), alt
+        return svg(picture), alt
