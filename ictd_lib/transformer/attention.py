@@ -8,7 +8,11 @@
 columns sum to 1. :math:`M = -\\infty` in the rows of the queries: they are never sources.
 Leaving those rows out is the same thing, and is what is done here.
 
-Source: Xie et al. (2026), equations 1-3.
+An *attention sink* is one more source whose value is 0: a logit :math:`\\varsigma` that every
+query sees, :math:`W_{ij} = e^{g_{ij}} / (e^{\\varsigma} + \\sum_m e^{g_{mj}})`. Columns then sum to
+less than 1. It slows TD down and makes it converge (`ictd_lib.convergence`).
+
+Source: Xie et al. (2026), equations 1-3; the sink is ours.
 """
 
 from __future__ import annotations
@@ -17,7 +21,9 @@ import torch
 from torch import Tensor
 
 
-def attention_weights(Z: Tensor, A: Tensor, queries: int = 1) -> Tensor:
+def attention_weights(
+    Z: Tensor, A: Tensor, queries: int = 1, sink: Tensor | None = None
+) -> Tensor:
     """Softmax weights of every column over the sources.
 
     Parameters
@@ -28,24 +34,50 @@ def attention_weights(Z: Tensor, A: Tensor, queries: int = 1) -> Tensor:
         :math:`z_i^\\top A z_j` is the score of source ``i`` for query ``j``.
     queries : int
         How many columns at the end are never sources.
+    sink : () tensor, optional
+        The logit of an attention sink. There is none unless given.
 
     Returns
     -------
     (..., n, n + queries) tensor
-        :math:`W` without the rows of the queries, which are 0. Columns sum to 1. The largest
-        score of a column is subtracted before the exponential: no finite score is too large.
+        :math:`W` without the rows of the queries, which are 0. Columns sum to 1, with a sink to
+        less. The largest score of a column is subtracted before the exponential: no finite
+        score is too large.
 
     Notes
     -----
     Source: Xie et al. (2026), equations 1-3.
     """
     # Queries down, sources across: the softmax then runs along memory, which halves the time
-    # of a layer. An attention sink would be one more column of scores here.
+    # of a layer.
     scores = (A @ Z).mT @ _sources(Z, queries)
-    return torch.softmax(scores, dim=-1).mT
+    return softmax_with_sink(scores, sink).mT
 
 
-def attention_head(Z: Tensor, A: Tensor, V: Tensor, queries: int = 1) -> Tensor:
+def softmax_with_sink(scores: Tensor, sink: Tensor | None = None) -> Tensor:
+    """Softmax over the last axis, with a sink's exponential in each denominator if there is one.
+
+    Parameters
+    ----------
+    scores : (..., sources) tensor
+        Queries down, sources across.
+    sink : () tensor, optional
+        Its logit :math:`\\varsigma`.
+
+    Returns
+    -------
+    (..., sources) tensor
+        The weights of the sources; the sink's own is what they lack to 1.
+    """
+    if sink is None:
+        return torch.softmax(scores, dim=-1)
+    column = sink.expand(*scores.shape[:-1], 1)
+    return torch.softmax(torch.cat([scores, column], dim=-1), dim=-1)[..., :-1]
+
+
+def attention_head(
+    Z: Tensor, A: Tensor, V: Tensor, queries: int = 1, sink: Tensor | None = None
+) -> Tensor:
     """What one head adds to the prompt: :math:`V Z\\,\\mathrm{softmax}(Z^\\top A Z + M)`.
 
     Parameters
@@ -56,6 +88,8 @@ def attention_head(Z: Tensor, A: Tensor, V: Tensor, queries: int = 1) -> Tensor:
         Score and value matrix.
     queries : int
         How many columns at the end are never sources.
+    sink : () tensor, optional
+        The logit of an attention sink, whose value is 0.
 
     Returns
     -------
@@ -65,7 +99,7 @@ def attention_head(Z: Tensor, A: Tensor, V: Tensor, queries: int = 1) -> Tensor:
     -----
     Source: Xie et al. (2026), equations 1-3.
     """
-    return (V @ _sources(Z, queries)) @ attention_weights(Z, A, queries)
+    return (V @ _sources(Z, queries)) @ attention_weights(Z, A, queries, sink)
 
 
 def _sources(Z: Tensor, queries: int) -> Tensor:

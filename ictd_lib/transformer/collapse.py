@@ -11,7 +11,7 @@ counts: how often each state was left, with what mean reward, and where to. With
     v \\leftarrow v + \\hat M\\,(w_r \\tilde r + w_t\\,\\gamma \\tilde P v + w_c\\,v).
 
 The :math:`N(u)` enter as log-counts added to the scores, so this is a softmax again, over
-:math:`|\\mathcal S|` sources. Nothing is approximated; but the memory of the prompt must start
+:math:`|\\mathcal S|` sources (an attention sink stays one more). Nothing is approximated; but the memory of the prompt must start
 on the invariant, and be a function of the state (zero is).
 
 A layer is an affine map of :math:`v`. If all layers are the same map, ``L`` of them are its
@@ -29,6 +29,7 @@ from torch import Tensor
 
 from ictd_lib.checks import checked_count
 from ictd_lib.context import Context
+from ictd_lib.transformer.attention import softmax_with_sink
 from ictd_lib.transformer.model import SoftmaxTDTransformer
 
 
@@ -154,7 +155,7 @@ def collapsed(
     values = [v]
     for layer in range(model.layers):
         w = model.parameters_of(layer)[1]
-        if layer < len(model.A):
+        if layer < model.kernels:
             M = _attention(model, layer, features, summary)
         after = (summary.transition @ v[..., None])[..., 0]
         read = w[0] * summary.mean_rewards + w[1] * model.discount * after + w[2] * v
@@ -214,7 +215,7 @@ def collapsed_power(
     Parameters
     ----------
     model : SoftmaxTDTransformer
-        With one ``A`` and one ``w`` for all layers.
+        With one ``A`` and one ``w`` for all layers, and one sink if it has any.
     features, summary, initial
         As in `collapsed`.
 
@@ -228,9 +229,10 @@ def collapsed_power(
     ValueError, TypeError
         If layers differ, or shapes, dtypes or devices don't fit together.
     """
-    if len(model.A) > 1 or len(model.w) > 1:
+    if model.kernels > 1 or len(model.w) > 1:
+        sinks = "" if model.sink is None else f" and {len(model.sink)} sinks"
         raise ValueError(
-            f"model: got {len(model.A)} A and {len(model.w)} w, expected one of each: "
+            f"model: got {len(model.A)} A and {len(model.w)} w{sinks}, expected one of each: "
             "only a map that is the same in every layer has a power"
         )
     v = _start(model, features, summary, initial)
@@ -251,7 +253,8 @@ def _attention(
 ) -> Tensor:
     A = model.parameters_of(layer)[0]
     scores = (features @ A.mT) @ features.mT  # (query s, source u): x(u)^T A x(s)
-    return torch.softmax(scores + summary.counts.log()[..., None, :], dim=-1)
+    logits = scores + summary.counts.log()[..., None, :]
+    return softmax_with_sink(logits, model.sink_of(layer))
 
 
 def _start(

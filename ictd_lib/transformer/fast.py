@@ -3,7 +3,7 @@
 A layer reads features to weigh the sources, and changes two rows only. So the row that
 attention writes can be computed from three rows,
 :math:`\\Delta c = W^\\top (w_r R + w_t b + w_c c)`, and :math:`W` is the same in every layer that
-has the same ``A``. `cached` keeps it, and pays :math:`O(n^2)` memory once; `fused` never holds
+has the same ``A`` and sink. `cached` keeps it, and pays :math:`O(n^2)` memory once; `fused` never holds
 it, and pays for its exponentials again in every layer. Both return what the model returns, in
 either form, on any prompt, on the invariant or off it.
 
@@ -22,9 +22,9 @@ from ictd_lib.transformer.prompt import PromptRows, check_prompt
 
 
 def cached(model: SoftmaxTDTransformer, Z: Tensor, queries: int = 1) -> Tensor:
-    """``model(Z, queries)`` with the attention weights computed once for each ``A``.
+    """``model(Z, queries)`` with the attention weights computed once for each ``A`` and sink.
 
-    With one ``A`` for all layers, a layer costs one product of a matrix and a vector.
+    With one of each for all layers, a layer costs one product of a matrix and a vector.
 
     Parameters
     ----------
@@ -52,8 +52,9 @@ def cached(model: SoftmaxTDTransformer, Z: Tensor, queries: int = 1) -> Tensor:
     target, current = Z[..., rows.target, :], Z[..., rows.current, :]
     for layer in range(model.layers):
         A, w = model.parameters_of(layer)
-        if layer < len(model.A):
-            weights = attention_weights(features, A, queries).mT
+        if layer < model.kernels:
+            sink = model.sink_of(layer)
+            weights = attention_weights(features, A, queries, sink).mT
         read = (w[0] * reward + w[1] * target + w[2] * current)[..., :n]
         gain = (weights @ read[..., None])[..., 0]
         target, current = model.block.advance(target, current, gain)
@@ -102,20 +103,27 @@ def fused(model: SoftmaxTDTransformer, Z: Tensor, queries: int = 1) -> Tensor:
     for layer in range(model.layers):
         A, w = model.parameters_of(layer)
         read = (w[0] * reward + w[1] * target + w[2] * current)[..., :n]
-        gain = _fused_gain(tokens, A, read)
+        gain = _fused_gain(tokens, A, read, model.sink_of(layer))
         target, current = model.block.advance(target, current, gain)
     return _with_memory(Z, target, current)
 
 
-def _fused_gain(tokens: Tensor, A: Tensor, read: Tensor) -> Tensor:
+def _fused_gain(tokens: Tensor, A: Tensor, read: Tensor, sink: Tensor | None) -> Tensor:
     """Attention's sum of the numbers ``read`` (..., n), for all ``tokens`` (..., n + queries, d)."""
     *leading, columns, d = tokens.shape
     n = read.shape[-1]
     # The kernel takes (batch, heads, tokens, dimension).
     keys = tokens.reshape(-1, 1, columns, d)
     asks = keys @ A.mT
-    values = pad(read.reshape(-1, 1, n, 1), (0, d - 1))
-    summed = scaled_dot_product_attention(asks, keys[..., :n, :], values, scale=1.0)
+    keys, values = keys[..., :n, :], read.reshape(-1, 1, n, 1)
+    if sink is not None:
+        # One more source of value 0; one more feature gives it its score, and the others 0.
+        asks = pad(asks, (0, 1), value=1.0)
+        sink_key = pad(sink.reshape(1, 1), (d, 0)).expand(len(keys), 1, 1, d + 1)
+        keys = torch.cat([pad(keys, (0, 1)), sink_key], dim=-2)
+        values = pad(values, (0, 0, 0, 1))
+    values = pad(values, (0, keys.shape[-1] - 1))
+    summed = scaled_dot_product_attention(asks, keys, values, scale=1.0)
     return summed[..., 0].reshape(*leading, columns)
 
 

@@ -123,7 +123,7 @@ class LinearTDTransformer(nn.Module):
 
     def __init__(self, P: Tensor, Q: Tensor, layers: int) -> None:
         super().__init__()
-        self.layers = checked_count("layers", layers, at_least=0)
+        self.layers = layers = checked_count("layers", layers, at_least=0)
         rows = P.shape[-1] if P.ndim else 0
         for name, tensor in (("P", P), ("Q", Q)):
             if tensor.dtype not in (torch.float32, torch.float64) or (
@@ -236,7 +236,7 @@ def linear_theta_star(
     Source: Wang et al. (2025), Theorem 1, with the preconditioner :math:`C_l = \\alpha_l I`.
     """
     d = checked_count("dimension", dimension, at_least=1)
-    checked_count("layers", layers, at_least=0)
+    layers = checked_count("layers", layers, at_least=0)
     alpha = torch.as_tensor(step_size, dtype=torch.float64)
     if alpha.shape not in ((), (layers,)) or not alpha.isfinite().all():
         raise ValueError(

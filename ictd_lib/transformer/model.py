@@ -1,11 +1,13 @@
 """Layers of softmax attention, and the parameters with which they run TD.
 
-Two tensors are all that a layer may be given: the feature block ``A`` of the score matrix
+Two tensors are all that a layer must be given: the feature block ``A`` of the score matrix
 :math:`A_l`, and the three entries ``w`` of the value matrix :math:`V_l` that read reward,
 target and current value. These are the entries that the construction uses, and the ones
 that pretraining may change. The fast forms rely on the rest being zero.
 
-Source: Xie et al. (2026), equations 10-19, Theorem 1.
+A third is optional: the logit of an attention sink, one more source whose value is 0.
+
+Source: Xie et al. (2026), equations 10-19, Theorem 1; the sink is ours.
 """
 
 from __future__ import annotations
@@ -43,11 +45,15 @@ class SoftmaxTDTransformer(nn.Module):
         ``L``, at least 0.
     form : {"shift", "dual"}
         One head and a temporal shift, or two heads.
+    sink : () or (L,) tensor, optional
+        Logit :math:`\\varsigma_l` of an attention sink: one for all layers, or one for each. There
+        is none unless given. ``model.sink.requires_grad_(False)`` keeps it fixed in training.
 
     Attributes
     ----------
     A : (1 or L, d, d) parameter
     w : (1 or L, 3) parameter
+    sink : (1 or L,) parameter, or None
     block : ShiftBlock or DualHeadBlock
 
     Raises
@@ -69,9 +75,11 @@ class SoftmaxTDTransformer(nn.Module):
         discount: float,
         layers: int,
         form: Form = "shift",
+        *,
+        sink: Tensor | None = None,
     ) -> None:
         super().__init__()
-        self.layers = checked_count("layers", layers, at_least=0)
+        self.layers = layers = checked_count("layers", layers, at_least=0)
         for name, tensor, shape in (("A", A, ("d", "d")), ("w", w, (3,))):
             if tensor.dtype not in (torch.float32, torch.float64):
                 raise TypeError(
@@ -86,10 +94,20 @@ class SoftmaxTDTransformer(nn.Module):
                 )
         if A.dtype != w.dtype:
             raise TypeError(f"w: got {w.dtype}, expected {A.dtype}, as A is")
+        if sink is not None and sink.dtype != A.dtype:
+            raise TypeError(f"sink: got {sink.dtype}, expected {A.dtype}, as A is")
+        if sink is not None and tuple(sink.shape) not in ((), (layers,)):
+            raise ValueError(
+                f"sink: got shape {tuple(sink.shape)}, expected () for all layers or "
+                f"({layers},) for each"
+            )
         if form not in FORMS:
             raise ValueError(f"form: got {form!r}, expected one of {list(FORMS)}")
         self.A = nn.Parameter((A if A.ndim == 3 else A[None]).detach().clone())
         self.w = nn.Parameter((w if w.ndim == 2 else w[None]).detach().clone())
+        self.sink = (
+            None if sink is None else nn.Parameter(sink.detach().clone().reshape(-1))
+        )
         self.block: Block = FORMS[form](
             A.shape[-1], discount, dtype=A.dtype, device=A.device
         )
@@ -109,6 +127,17 @@ class SoftmaxTDTransformer(nn.Module):
         if not 0 <= layer < self.layers:
             raise ValueError(f"layer: got {layer}, expected 0 <= layer < {self.layers}")
         return self.A[layer % len(self.A)], self.w[layer % len(self.w)]
+
+    def sink_of(self, layer: int) -> Tensor | None:
+        """Logit () of a layer's attention sink, None if there is none; counted from 0."""
+        if not 0 <= layer < self.layers:
+            raise ValueError(f"layer: got {layer}, expected 0 <= layer < {self.layers}")
+        return None if self.sink is None else self.sink[layer % len(self.sink)]
+
+    @property
+    def kernels(self) -> int:
+        """How many first layers to compute the weights for: 1 if all layers share them, else ``L``."""
+        return max(len(self.A), 1 if self.sink is None else len(self.sink))
 
     def score_matrix(self, layer: int = 0) -> Tensor:
         """:math:`A_l`, shape ``(d + 3, d + 3)``; layers are counted from 0."""
@@ -153,16 +182,20 @@ class SoftmaxTDTransformer(nn.Module):
         check_prompt(Z, queries, self.dimension, like=self.A)
         A, V = score_matrix(self.A), value_matrix(self.w, self.dimension)
         for layer in range(self.layers):
-            Z = self.block(Z, A[layer % len(A)], V[layer % len(V)], queries)
+            sink = self.sink_of(layer)
+            Z = self.block(Z, A[layer % len(A)], V[layer % len(V)], queries, sink)
             yield Z
 
     def extra_repr(self) -> str:
         """What ``print`` shows of a model besides its block."""
         shared = {1: "shared"}
-        return (
+        text = (
             f"d={self.dimension}, layers={self.layers}, discount={self.discount:g}, "
             f"A {shared.get(len(self.A), 'per layer')}, w {shared.get(len(self.w), 'per layer')}"
         )
+        if self.sink is not None:
+            text += f", sink {shared.get(len(self.sink), 'per layer')}"
+        return text
 
 
 def theta_star(
@@ -172,6 +205,7 @@ def theta_star(
     *,
     step_size: float | Sequence[float] = 1.0,
     sharpness: float | Sequence[float] = 1.0,
+    sink: float | Sequence[float] | None = None,
     form: Form = "shift",
     dtype: torch.dtype = torch.float64,
     device: torch.device | str | None = None,
@@ -193,6 +227,11 @@ def theta_star(
         :math:`\\alpha`: one for all layers, or one for each.
     sharpness : float or sequence of L floats
         :math:`\\tau`: one for all layers, or one for each. 1 in the paper.
+    sink : float or sequence of L floats, optional
+        Logit :math:`\\varsigma` of an attention sink: one for all layers, or one for each. There is
+        none unless given, as in the paper. :math:`\\varsigma = \\log(n\\,b)` adds ``b`` to the mean of
+        the exponentials of a context of ``n`` transitions: what `ictd_lib.convergence` calls a
+        sink of size ``b``.
     form : {"shift", "dual"}
         One head and a temporal shift, or two heads.
     dtype, device
@@ -207,10 +246,16 @@ def theta_star(
     -----
     Source: Xie et al. (2026), equations 10-19 and Theorem 1; there :math:`\\alpha = \\tau = 1`.
     """
-    checked_count("dimension", dimension, at_least=1)
-    checked_count("layers", layers, at_least=0)
-    sizes = {}
-    for name, given in (("step_size", step_size), ("sharpness", sharpness)):
+    dimension = checked_count("dimension", dimension, at_least=1)
+    layers = checked_count("layers", layers, at_least=0)
+    sizes: dict[str, Tensor] = {}
+    for name, given in (
+        ("step_size", step_size),
+        ("sharpness", sharpness),
+        ("sink", sink),
+    ):
+        if given is None:
+            continue
         sizes[name] = torch.as_tensor(given, dtype=torch.float64)
         if sizes[name].shape not in ((), (layers,)):
             raise ValueError(
@@ -222,6 +267,7 @@ def theta_star(
     w = sizes["step_size"][..., None] * torch.tensor([1.0, 1.0, -1.0]).double()
     if dtype not in (torch.float32, torch.float64):
         raise TypeError(f"dtype: got {dtype}, expected torch.float32 or torch.float64")
+    logit = sizes["sink"].to(device, dtype) if sink is not None else None
     return SoftmaxTDTransformer(
-        A.to(device, dtype), w.to(device, dtype), discount, layers, form
+        A.to(device, dtype), w.to(device, dtype), discount, layers, form, sink=logit
     )
