@@ -1,0 +1,160 @@
+"""Values of every state of a batch of tasks, by two roads, with gradients.
+
+* on states: `ictd_lib.transformer.collapsed_power`, for the parameters that the masks leave
+  free, ``A`` (d, d) and ``w`` (3);
+* on tokens: the paper's matrices on prompts, for these and for parameters without masks,
+  `UnmaskedTransformer`.
+
+For masked parameters the two agree, and so do their gradients.
+
+Source: Xie et al. (2026), equations 10-19 and appendix F, for the masks.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ictd_lib.checks import checked_count
+from ictd_lib.pretraining.tasks import Batch
+from ictd_lib.transformer import (
+    PromptRows,
+    ShiftBlock,
+    SoftmaxTDTransformer,
+    assemble_prompt,
+    collapsed_power,
+    read_values,
+)
+from ictd_lib.transformer.prompt import check_prompt
+
+
+class UnmaskedTransformer(nn.Module):
+    """Shared layers of one head and a temporal shift, all of whose entries may be trained.
+
+    Parameters
+    ----------
+    A, V : (d + 3, d + 3) tensor
+        Score and value matrix of every layer, float32 or float64.
+    discount : float
+        :math:`\\gamma`, at least 0 and less than 1.
+    layers : int
+        ``L``, at least 0.
+
+    Attributes
+    ----------
+    A, V : (d + 3, d + 3) parameters
+
+    Raises
+    ------
+    ValueError
+        If a shape, the discount or the number of layers is wrong.
+
+    Notes
+    -----
+    The target row of a query is 0 in each layer, as that of the paper's last column is:
+    with a free ``A`` it enters the scores, and what stands in the next column must not.
+    """
+
+    def __init__(self, A: Tensor, V: Tensor, discount: float, layers: int) -> None:
+        super().__init__()
+        self.layers = checked_count("layers", layers, at_least=0)
+        rows = A.shape[-1] if A.ndim else 0
+        for name, tensor in (("A", A), ("V", V)):
+            if tensor.shape != (rows, rows) or rows < 4:
+                raise ValueError(
+                    f"{name}: got shape {tuple(tensor.shape)}, expected (d + 3, d + 3), "
+                    "d >= 1, for both A and V"
+                )
+        self.A = nn.Parameter(A.detach().clone())
+        self.V = nn.Parameter(V.detach().clone())
+        self.block = ShiftBlock(rows - 3, discount, dtype=A.dtype, device=A.device)
+
+    @property
+    def dimension(self) -> int:
+        """Number of features, ``d``."""
+        return self.A.shape[-1] - 3
+
+    @property
+    def discount(self) -> float:
+        """:math:`\\gamma`."""
+        return self.block.discount
+
+    def forward(self, Z: Tensor, queries: int = 1) -> Tensor:
+        """:math:`Z_L`; parameters and errors as in `SoftmaxTDTransformer.forward`."""
+        n = check_prompt(Z, queries, self.dimension, like=self.A)
+        keep = torch.ones_like(Z[..., :1, :])
+        keep[..., n:] = 0
+        row = PromptRows.of(Z).target
+        for _ in range(self.layers):
+            Z = self.block(Z, self.A, self.V, queries)
+            target = Z[..., row : row + 1, :] * keep
+            Z = torch.cat([Z[..., :row, :], target, Z[..., row + 1 :, :]], dim=-2)
+        return Z
+
+
+Model = SoftmaxTDTransformer | UnmaskedTransformer
+
+
+def literal_values(model: Model, batch: Batch) -> Tensor:
+    """Values of every state, read from prompts in which each state is a further query.
+
+    Parameters
+    ----------
+    model : SoftmaxTDTransformer or UnmaskedTransformer
+    batch : Batch
+        B tasks.
+
+    Returns
+    -------
+    (B, S) tensor
+        :math:`v_L(s)`.
+    """
+    size = batch.features.shape[-2]
+    columns = batch.features.gather(
+        1, batch.states[..., None].expand(-1, -1, batch.features.shape[-1])
+    )
+    rewards = batch.chains.reward.gather(1, batch.states[:, :-1])
+    Z = assemble_prompt(torch.cat([columns, batch.features], dim=1), rewards)
+    return read_values(model(Z, queries=1 + size))[..., -size:]
+
+
+def state_values(model: Model, batch: Batch) -> Tensor:
+    """Values of every state after all layers, by the cheapest road that is exact.
+
+    Parameters and result as in `literal_values`.
+    """
+    if isinstance(model, UnmaskedTransformer):
+        return literal_values(model, batch)
+    return collapsed_power(model, batch.features, batch.summary)
+
+
+def free_parameters(model: Model) -> tuple[Tensor, Tensor]:
+    """``w`` (3,) and ``A`` (d, d): the entries that the construction uses.
+
+    Of a model without masks they are the last row of :math:`V` at reward, target and current
+    value, and the feature block of :math:`A`.
+    """
+    d = model.dimension
+    if isinstance(model, UnmaskedTransformer):
+        return model.V.detach()[-1, d:], model.A.detach()[:d, :d]
+    return model.w.detach()[0], model.A.detach()[0]
+
+
+def share_outside(model: Model) -> tuple[float, float]:
+    """How much of ``V`` and of ``A`` lies where the masks would keep zeros.
+
+    Returns
+    -------
+    two floats
+        Frobenius norm of these entries over that of the whole matrix; 0 with masks.
+    """
+    if isinstance(model, SoftmaxTDTransformer):
+        return 0.0, 0.0
+    w, A = free_parameters(model)
+    return _share(model.V.detach(), w), _share(model.A.detach(), A)
+
+
+def _share(whole: Tensor, inside: Tensor) -> float:
+    total = whole.double().square().sum()
+    rest = (total - inside.double().square().sum()).clamp(min=0)
+    return float((rest / total).sqrt()) if total > 0 else 0.0
