@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 HERE = Path(__file__).parent
 #: In the order in which they use each other; a new figure is added at the end.
-SOURCES = ("core", "plot", "stage", "weighted_td", "dual_head", "shift")
+SOURCES = ("core", "plot", "stage", "weighted_td", "dual_head", "shift", "contraction")
 
 
 def _sources() -> str:
