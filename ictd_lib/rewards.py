@@ -1,0 +1,129 @@
+"""Noise: rewards on transitions, random rewards, and the error that they leave.
+
+The algorithms read observed rewards :math:`R_k` only, so a reward that depends on the
+successor, or is random, changes nothing but :math:`\\tilde r_n`. What depth converges to is
+then off by about :math:`1/\\sqrt n` times a Gaussian vector with the covariance
+`estimate_covariance`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ictd_lib.chain import stationary_distribution, stochastic_matrix
+from ictd_lib.checks import Floats, as_floats, checked_discount
+from ictd_lib.context import Context
+
+
+def transition_context(
+    states: ArrayLike,
+    rewards: ArrayLike,
+    *,
+    noise: ArrayLike | float = 0.0,
+    rng: np.random.Generator | None = None,
+) -> Context:
+    """Context of a trajectory whose rewards depend on transitions and are noisy.
+
+    :math:`R_k = R(S_{k-1}, S_k) + \\sigma(S_{k-1}, S_k)\\,\\xi_k`, with independent standard
+    normal :math:`\\xi_k`.
+
+    Parameters
+    ----------
+    states : (n + 1,) array of int
+        A trajectory, such as `MarkovRewardProcess.sample` returns.
+    rewards : (S, S) array
+        :math:`R(s, s')`, the mean reward of a transition.
+    noise : float or (S, S) array
+        :math:`\\sigma(s, s')`, a standard deviation. None unless given.
+    rng : numpy.random.Generator, optional
+        Source of the noise; needed if there is any.
+
+    Returns
+    -------
+    Context
+    """
+    mean = as_floats("rewards", rewards)
+    path = np.asarray(states)
+    sigma = np.broadcast_to(as_floats("noise", noise), mean.shape)
+    received = mean[path[:-1], path[1:]]
+    if sigma.any():
+        if rng is None:
+            raise ValueError("rng: got None, expected a generator, as there is noise")
+        received = received + sigma[path[:-1], path[1:]] * rng.standard_normal(
+            len(received)
+        )
+    return Context(path, received, len(mean))
+
+
+def target_variance(
+    transition: ArrayLike,
+    rewards: ArrayLike,
+    discount: float,
+    noise: ArrayLike | float = 0.0,
+) -> Floats:
+    """Variance of the TD target :math:`R + \\gamma v_\\pi(S')` on leaving each state.
+
+    .. math::
+
+        \\mathrm{Var}(R + \\gamma v_\\pi(S')) = \\mathrm{Var}(R)
+        + 2\\gamma\\,\\mathrm{Cov}(R, v_\\pi(S')) + \\gamma^2\\,\\mathrm{Var}(v_\\pi(S'))
+
+    Parameters
+    ----------
+    transition : (S, S) array
+        :math:`P`.
+    rewards : (S, S) array
+        :math:`R(s, s')`, the mean reward of a transition.
+    discount : float
+        :math:`\\gamma`, at least 0 and less than 1.
+    noise : float or (S, S) array
+        :math:`\\sigma(s, s')`, the standard deviation of the reward about that mean.
+
+    Returns
+    -------
+    (S,) array
+    """
+    P = stochastic_matrix(transition)
+    gamma = checked_discount(discount)
+    mean = as_floats("rewards", rewards)
+    if mean.shape != P.shape:
+        raise ValueError(
+            f"rewards: got shape {mean.shape}, expected {P.shape}, one for each transition"
+        )
+    r = (P * mean).sum(axis=1)
+    values = np.linalg.solve(np.eye(len(P)) - gamma * P, r)
+    # The mean of the target is v itself, by the Bellman equation.
+    away = mean + gamma * values - values[:, None]
+    variance: Floats = (P * (away**2 + np.square(noise))).sum(axis=1)
+    return variance
+
+
+def estimate_covariance(
+    transition: ArrayLike,
+    rewards: ArrayLike,
+    discount: float,
+    noise: ArrayLike | float = 0.0,
+) -> Floats:
+    """Limit of ``n`` times the covariance of the certainty-equivalence estimate.
+
+    .. math::
+
+        \\sqrt n\\,(\\tilde v_n - v_\\pi) \\to N(0, \\Sigma), \\qquad \\Sigma =
+        (I-\\gamma P)^{-1}\\,\\mathrm{diag}\\Bigl(\\frac{\\mathrm{Var}(R + \\gamma v_\\pi(S') \\mid s)}{\\mu(s)}\\Bigr)
+        (I-\\gamma P)^{-\\top}
+
+    Parameters and errors as in `target_variance`; the chain has one closed class and no
+    transient state.
+
+    Returns
+    -------
+    (S, S) array
+    """
+    P = stochastic_matrix(transition)
+    variance = target_variance(P, rewards, discount, noise)
+    resolvent = np.linalg.inv(np.eye(len(P)) - discount * P)
+    covariance: Floats = (
+        resolvent * (variance / stationary_distribution(P))
+    ) @ resolvent.T
+    return covariance
