@@ -1,7 +1,7 @@
 """Values of every state of a batch of tasks, by two roads, with gradients.
 
-* on states: `ictd_lib.transformer.collapsed_power`, for the parameters that the masks leave
-  free, ``A`` (d, d) and ``w`` (3);
+* on states: `ictd_lib.transformer.affine_layer` to its power, for the parameters that the masks
+  leave free, ``A`` (d, d) and ``w`` (3);
 * on tokens: the paper's matrices on prompts, for these and for parameters without masks,
   `UnmaskedTransformer`.
 
@@ -21,8 +21,9 @@ from ictd_lib.transformer import (
     PromptRows,
     ShiftBlock,
     SoftmaxTDTransformer,
+    Summary,
+    affine_layer,
     assemble_prompt,
-    collapsed_power,
     read_values,
 )
 from ictd_lib.transformer.prompt import check_prompt
@@ -125,7 +126,51 @@ def state_values(model: Model, batch: Batch) -> Tensor:
     """
     if isinstance(model, UnmaskedTransformer):
         return literal_values(model, batch)
-    return collapsed_power(model, batch.features, batch.summary)
+    return collapsed_values(model, batch.features, batch.summary)
+
+
+def collapsed_values(
+    model: SoftmaxTDTransformer, features: Tensor, summary: Summary
+) -> Tensor:
+    """Values of every state after all layers, from zero, with cheap gradients.
+
+    The same numbers as `ictd_lib.transformer.collapsed_power`, by doubling the map
+    :math:`v \\mapsto T v + \\rho`: twice in a row it is :math:`v \\mapsto T^2 v + (T\\rho + \\rho)`.
+    Only powers of two are squared, and what is in between is applied to a vector.
+
+    Parameters
+    ----------
+    model : SoftmaxTDTransformer
+        With one ``A`` and one ``w`` for all layers.
+    features : (B, S, d) tensor
+    summary : Summary
+        Of contexts, or of the `population`.
+
+    Returns
+    -------
+    (B, S) tensor
+        :math:`v_L`.
+
+    Raises
+    ------
+    ValueError
+        If layers differ.
+    """
+    if len(model.A) > 1 or len(model.w) > 1:
+        raise ValueError(
+            f"model: got {len(model.A)} A and {len(model.w)} w, expected one of each, as "
+            "only a map that is the same in every layer has a power"
+        )
+    T, rho = affine_layer(model, features, summary)
+    rho = rho[..., None]
+    v, left = torch.zeros_like(rho), model.layers
+    while left:
+        if left & 1:
+            v = torch.baddbmm(rho, T, v)
+        left >>= 1
+        if left:
+            T, rho = T @ T, torch.baddbmm(rho, T, rho)
+    return v[..., 0]
 
 
 def free_parameters(model: Model) -> tuple[Tensor, Tensor]:

@@ -360,19 +360,21 @@ def _groups(model: Model) -> tuple[Tensor, Tensor]:
 
 def _optimiser(recipe: Recipe, model: Model) -> torch.optim.Adam:
     rates = zip(_groups(model), (recipe.value_rate, recipe.score_rate), strict=True)
-    return torch.optim.Adam([{"params": [p], "lr": rate} for p, rate in rates])
+    groups = [{"params": [p], "lr": rate} for p, rate in rates]
+    return torch.optim.Adam(groups, fused=True)
 
 
 def _descend(
     recipe: Recipe, model: Model, optimiser: torch.optim.Adam, loss: Tensor, step: int
 ) -> None:
-    optimiser.zero_grad()
-    torch.autograd.backward(loss)
+    parameters = _groups(model)
+    gradients = torch.autograd.grad(loss, parameters)
     rates = (recipe.value_rate, recipe.score_rate)
-    for p, group, rate in zip(
-        _groups(model), optimiser.param_groups, rates, strict=True
+    for p, gradient, group, rate in zip(
+        parameters, gradients, optimiser.param_groups, rates, strict=True
     ):
-        torch.nn.utils.clip_grad_norm_([p], recipe.clip)
+        norm = torch.linalg.vector_norm(gradient)
+        p.grad = gradient * (recipe.clip / norm).clamp(max=1)
         group["lr"] = rate * recipe.schedule(step)
     optimiser.step()
 
