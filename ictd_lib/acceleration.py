@@ -16,8 +16,8 @@ eigenvector with eigenvalue :math:`1 - \\gamma`, and one layer with step size
 :math:`1/(1-\\gamma)` removes them [ours].
 
 Sources: Richardson (1910) for the iteration, Young (1953) and Reichel (1991) for its step
-sizes and their order. That layers of softmax attention run it,
-and what follows for them, is the book's own.
+sizes and their order, Lee et al. (2025) for deflation in value iteration. That layers of
+softmax attention run it, and what follows for them, is the book's own.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ Rows of :math:`\\hat M_n` sum to 1, so constants are an eigenvector with eigenva
 iteration: values are defined up to one, and converge up to one.
 
 Sources: Tsitsiklis and Van Roy (1999); Sutton and Barto (2018), section 10.3, for the update
-of :math:`\\bar r` by TD errors. In attention's form: ours.
+of :math:`\\bar r` by TD errors; Wang et al. (2025) for linear attention. With softmax weights:
+ours.
 """
 
 from __future__ import annotations

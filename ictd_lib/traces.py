@@ -15,7 +15,8 @@ operator is that of TD(0) on :math:`(P_\\lambda, \\gamma_\\lambda)`: all that is
 convergence carries over, with a smaller discount.
 
 Sources: Sutton (1988); Tsitsiklis and Van Roy (1997) for :math:`P_\\lambda`; Boyan (2002)
-for the fixed point. In attention's form: ours.
+for the fixed point; Wang et al. (2025) for TD(lambda) by linear attention. With softmax
+weights, and what follows for convergence: ours.
 """
 
 from __future__ import annotations

@@ -371,6 +371,13 @@ def test_orthogonal_features_and_a_reversible_chain_have_a_real_positive_spectru
         assert nu.real.min() > 0
         largest = max(largest, np.abs(nu.imag).max())
         count += len(P)
+        # with the step rescaled by Lambda, any features do
+        x = rng.standard_normal((2600, size, 3))
+        E = np.exp(x @ np.swapaxes(x, -1, -2))
+        E = E / E.max(axis=(1, 2), keepdims=True)
+        rescaled = np.linalg.eigvals(E * mu[:, None, :] @ (np.eye(size) - gamma * P))
+        assert rescaled.real.min() > -1e-10
+        assert np.abs(rescaled.imag).max() < 1e-7
         # and it is 1 - gamma with the spectrum of A (I - gamma P - (1 - gamma) 1 mu^T)
         h = np.expm1(own) * mu
         a = (h / (1 + h))[..., None]
