@@ -40,6 +40,7 @@ from ictd_lib.average_reward import (
 )
 from ictd_lib.certainty import (
     SupNorm,
+    asymptotic_bias,
     asymptotic_covariance,
     certainty_equivalence,
     confidence_band,
@@ -111,7 +112,7 @@ from ictd_lib.operators import (
     spectral_radius,
 )
 from ictd_lib.rewards import (
-    estimate_covariance,
+    noisy_covariance,
     target_variance,
     transition_context,
 )
@@ -141,6 +142,7 @@ __all__ = [
     "KernelDiagonality",
     "MarkovRewardProcess",
     "SupNorm",
+    "asymptotic_bias",
     "asymptotic_covariance",
     "attention_matrix",
     "best_constant_step",
@@ -160,7 +162,6 @@ __all__ = [
     "diagonality_margin",
     "differential_td",
     "empirical_kernel",
-    "estimate_covariance",
     "exact_margin",
     "expected_sup_norm",
     "feature_classes",
@@ -187,6 +188,7 @@ __all__ = [
     "momentum_matrix",
     "momentum_rate",
     "momentum_td",
+    "noisy_covariance",
     "one_hot_features",
     "one_hot_sharpness",
     "paired_momenta",

@@ -152,6 +152,46 @@ def asymptotic_covariance(process: MarkovRewardProcess) -> Floats:
     return covariance
 
 
+def asymptotic_bias(process: MarkovRewardProcess) -> Floats:
+    """Bias of certainty equivalence, :math:`n\\,(\\mathbb E\\tilde v_n - v_\\pi) \\to (I - \\gamma P)^{-1} c`.
+
+    .. math::
+
+        c(s) = \\frac{\\gamma}{\\mu(s)}\\, \\mathrm{Cov}_{s' \\sim P(s, \\cdot)}\\bigl(v_\\pi(s'),\\;
+        \\gamma A(s', s) - Z(s', s)\\bigr), \\quad A = (I - \\gamma P)^{-1}, \\quad
+        Z = (I - P + \\mathbf 1 \\mu^\\top)^{-1}
+
+    Parameters
+    ----------
+    process : MarkovRewardProcess
+        One closed class that holds every state.
+
+    Returns
+    -------
+    (S,) array
+        For contexts of length ``n``, the mean error is this over ``n``; beside a standard
+        deviation of order :math:`1/\\sqrt n`, it is small.
+
+    Raises
+    ------
+    ValueError
+        If a state has stationary probability 0, or there is more than one closed class.
+
+    Notes
+    -----
+    The book's own. :math:`A` is there because the estimate bends (an inverse of what is
+    counted), :math:`Z` because the number of visits depends on where they led.
+    """
+    mu, v = _everywhere_recurrent(process), process.values()
+    p, gamma, identity = process.transition, process.discount, np.eye(process.n_states)
+    bending = gamma * np.linalg.inv(identity - gamma * p)
+    visits = np.linalg.inv(identity - p + mu)
+    centred = p * (v - (p @ v)[:, None])
+    covariance = np.einsum("su,us->s", centred, bending - visits)
+    bias: Floats = np.linalg.solve(identity - gamma * p, gamma / mu * covariance)
+    return bias
+
+
 class SupNorm(NamedTuple):
     """Mean of the largest error, and the standard error with which it was estimated."""
 

@@ -26,10 +26,6 @@ from ictd_lib.checks import Floats, as_floats, checked_discount
 from ictd_lib.context import Context
 from ictd_lib.kernel import softmax_weights
 
-#: Matrices with more rows than this have their spectral radius found by Arnoldi
-#: iteration: it reads the matrix a few hundred times instead of taking it apart.
-DENSE_LIMIT = 500
-
 
 def population_kernel(scores: ArrayLike, stationary: ArrayLike) -> Floats:
     """Population kernel: what attention weights become as the context grows.
@@ -288,36 +284,17 @@ def spectral_radius(matrix: ArrayLike) -> Floats:
 
     Notes
     -----
-    By LAPACK up to ``DENSE_LIMIT`` states. Beyond, by ARPACK from a fixed start, to the
-    accuracy of floats; should that not converge, by LAPACK after all, which takes minutes
-    for thousands of states.
+    By LAPACK, in :math:`O(|\\mathcal S|^3)`. Krylov methods, quicker on a matrix of one
+    leading eigenvalue, don't converge on the layers of a chain that hardly mixes or that
+    nearly cycles, whose eigenvalues crowd along a circle.
     """
     t = _square("matrix", matrix)
     if not np.isfinite(t).all():
         raise ValueError(
             f"matrix: got {t[~np.isfinite(t)][0]}, expected finite numbers"
         )
-    if t.shape[-1] <= DENSE_LIMIT:
-        radius: Floats = np.abs(np.linalg.eigvals(t)).max(axis=-1)
-        return radius
-    stack = t.reshape(-1, *t.shape[-2:])
-    radii = np.array([_krylov_radius(one) for one in stack])
-    return radii.reshape(t.shape[:-2])[()]
-
-
-def _krylov_radius(matrix: Floats) -> float:
-    # Imported here, since it takes longer to load than the whole library.
-    from scipy.sparse.linalg import ArpackNoConvergence, eigs
-
-    # Not the vector of ones, which is an eigenvector of every layer.
-    start = np.random.default_rng(0).standard_normal(len(matrix))
-    try:
-        leading = eigs(
-            matrix, k=6, v0=start, ncv=60, maxiter=60, return_eigenvectors=False
-        )
-    except ArpackNoConvergence:
-        leading = np.linalg.eigvals(matrix)
-    return float(np.abs(leading).max())
+    radius: Floats = np.abs(np.linalg.eigvals(t)).max(axis=-1)
+    return radius
 
 
 def _square(name: str, matrix: ArrayLike) -> Floats:

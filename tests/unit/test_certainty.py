@@ -2,6 +2,7 @@
 
 import functools
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from strategies import cycle, ergodic_chains, seeds
 from ictd_lib import (
     Context,
     MarkovRewardProcess,
+    asymptotic_bias,
     asymptotic_covariance,
     certainty_equivalence,
     confidence_band,
@@ -165,25 +167,38 @@ def test_a_deterministic_chain_has_no_noise():
 
 def test_a_transient_state_is_named():
     mrp = MarkovRewardProcess([[0, 1, 0], [0, 0.5, 0.5], [0, 1, 0]], [0, 1, 2], 0.5)
-    with pytest.raises(ValueError, match="probability 0 at state 0"):
-        asymptotic_covariance(mrp)
+    for function in (asymptotic_covariance, asymptotic_bias):
+        with pytest.raises(ValueError, match="probability 0 at state 0"):
+            function(mrp)
+
+
+class Many(NamedTuple):
+    """Certainty equivalence on many contexts of one chain: its errors, and the counts."""
+
+    mrp: MarkovRewardProcess
+    n: int
+    errors: np.ndarray  # (contexts, S)
+    noise: np.ndarray  # (contexts, S), the mean TD errors of the true values
+    visits: np.ndarray  # (contexts, S)
 
 
 @functools.cache
-def many_errors(name, count=10_000, n=2000):
-    """Errors of certainty equivalence on many contexts, all solved at once."""
+def many_contexts(name, count=20_000, n=1000):
     rng = np.random.default_rng(5)
-    mrp = dense_chain() if name == "dense" else random_boyan_chain(5, rng, 0.7)
-    size, blocks = mrp.n_states, []
+    mrp = dense_chain() if name == "dense" else random_boyan_chain(4, rng, 0.7)
+    size, truth, blocks = mrp.n_states, mrp.values(), []
     for _ in range(count // 2500):
         path = mrp.sample_many(2500, n, rng)
         pairs = (np.arange(2500)[:, None] * size + path[:, :-1]) * size + path[:, 1:]
         counts = np.bincount(pairs.ravel(), minlength=2500 * size**2)
         counts = counts.reshape(2500, size, size)
-        p = counts / counts.sum(axis=2, keepdims=True)
+        visits = counts.sum(axis=2)
+        p = counts / visits[..., None]
         system = np.eye(size) - mrp.discount * p
-        blocks.append(np.linalg.solve(system, mrp.reward[:, None])[..., 0])
-    return mrp, n, np.concatenate(blocks) - mrp.values()
+        estimate = np.linalg.solve(system, mrp.reward[:, None])[..., 0]
+        noise = mrp.reward - (system @ truth[:, None])[..., 0]
+        blocks.append((estimate - truth, noise, visits))
+    return Many(mrp, n, *(np.concatenate(x) for x in zip(*blocks, strict=True)))
 
 
 @pytest.mark.parametrize("name", ["dense", "boyan"])
@@ -191,9 +206,9 @@ def test_covariance_over_many_contexts(name):
     """Entry by entry, in units of the standard deviations, within sampling error.
 
     The sampling error of a covariance in those units is sqrt((1 + rho^2) / N) <= sqrt(2 / N),
-    1.4 % for 10,000 contexts: 4.5 of them, and 2 % for what is of order 1/n.
+    1 % for 20,000 contexts: 4.5 of them, and 2 % for what is of order 1/n.
     """
-    mrp, n, errors = many_errors(name)
+    mrp, n, errors, *_ = many_contexts(name)
     sigma = asymptotic_covariance(mrp)
     scale = np.sqrt(np.diag(sigma))
     assert (scale > 0.1).all()
@@ -208,13 +223,35 @@ def test_covariance_over_many_contexts(name):
 
 @pytest.mark.parametrize("name", ["dense", "boyan"])
 def test_sup_norm_over_many_contexts(name):
-    mrp, n, errors = many_errors(name)
+    mrp, n, errors, *_ = many_contexts(name)
     largest = np.sqrt(n) * np.abs(errors).max(axis=1)
     rng = np.random.default_rng(6)
     predicted = expected_sup_norm(asymptotic_covariance(mrp), rng, 40_000)
     error = np.hypot(predicted.standard_error, largest.std() / np.sqrt(len(largest)))
     assert error < 0.02 * predicted.mean
     assert abs(largest.mean() - predicted.mean) < 4.5 * error + 0.02 * predicted.mean
+
+
+@pytest.mark.parametrize("name", ["dense", "boyan"])
+def test_bias_over_many_contexts(name):
+    """The mean error times n, with the part that has the mean 0 exactly taken out.
+
+    That part is first order, (I - gamma P)^-1 of the noise added up over the visits and
+    divided by n mu(s) instead of N(s): a martingale. What is left is of order 1/n, as is
+    its standard deviation, so that 20,000 contexts show its mean.
+    """
+    many = many_contexts(name)
+    mrp, n, mu = many.mrp, many.n, many.mrp.stationary()
+    martingale = many.noise * many.visits / (n * mu)
+    first = np.linalg.solve(
+        np.eye(mrp.n_states) - mrp.discount * mrp.transition, martingale.T
+    ).T
+    rest = n * (many.errors - first)
+    error = rest.std(axis=0) / np.sqrt(len(rest))
+    predicted = asymptotic_bias(mrp)
+    assert np.abs(predicted / error).max() > 10  # it is there to be seen
+    gap = np.abs(rest.mean(axis=0) - predicted)
+    assert (gap < 4.5 * error + 5 * np.abs(predicted).max() / n).all()
 
 
 def test_sup_norm_in_closed_form():

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import clusters, cycle, ergodic_chains, seeds
+from strategies import cycle, ergodic_chains, seeds
 
-import ictd_lib.operators
 from ictd_lib import (
     Context,
     attention_matrix,
     context_kernel,
     empirical_kernel,
-    gaussian_features,
     infinity_norm,
     inner_product_scores,
     layer_offset,
@@ -22,8 +20,6 @@ from ictd_lib import (
     mean_td_errors,
     one_hot_features,
     population_kernel,
-    random_boyan_chain,
-    random_ergodic_chain,
     residual_operator,
     sample_context,
     spectral_radius,
@@ -185,35 +181,13 @@ def test_the_norm_is_attained_by_signs():
         )
 
 
-def large_layers():
-    rng = np.random.default_rng(2)
-    for mrp in (
-        random_boyan_chain(520, rng, 0.9),
-        random_ergodic_chain(520, rng, 0.99, 0.05),
-    ):
-        for tau in (0.0, 3.0, 15.0):
-            scores = inner_product_scores(one_hot_features(520, tau))
-            kernel = population_kernel(scores, mrp.stationary())
-            yield layer_operator(kernel, mrp.transition, mrp.discount)
-    scores = inner_product_scores(gaussian_features(520, 4, rng))
-    kernel = population_kernel(scores, np.ones(520))
-    yield layer_operator(kernel, cycle(520, 1e-6), 0.5)
-    yield layer_operator(np.eye(520), clusters((260, 260), 1e-9, rng), 0.9)
-
-
-def test_large_matrices_have_the_radius_that_lapack_finds():
-    for matrix in large_layers():
-        expected = np.abs(np.linalg.eigvals(matrix)).max()
-        assert spectral_radius(matrix) == pytest.approx(expected, rel=1e-10)
-
-
-def test_where_arnoldi_does_not_converge_lapack_does(monkeypatch):
-    """Eigenvalues all on one circle: a deterministic cycle."""
-    monkeypatch.setattr(ictd_lib.operators, "DENSE_LIMIT", 100)
-    matrix = layer_operator(np.eye(150), cycle(150, 0.0), 0.9)
-    assert spectral_radius(matrix) == pytest.approx(0.9, rel=1e-12)
-    stack = np.stack([matrix, 0.5 * matrix])
-    np.testing.assert_allclose(spectral_radius(stack), [0.9, 0.45], rtol=1e-12)
+def test_the_radius_of_layers_whose_eigenvalues_are_known():
+    """M = I and a cycle: 1 - alpha (1 - gamma z) over the roots of unity z."""
+    for size, gamma, alpha in ((2, 0.9, 1.0), (7, 0.5, 0.3), (200, 0.9, 1.0)):
+        roots = np.exp(2j * np.pi * np.arange(size) / size)
+        expected = np.abs(1 - alpha * (1 - gamma * roots)).max()
+        t = layer_operator(np.eye(size), cycle(size, 0.0), gamma, alpha)
+        assert spectral_radius(t) == pytest.approx(expected, rel=1e-12)
 
 
 # ---------------------------------------------------------------- what is refused
