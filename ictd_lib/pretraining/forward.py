@@ -195,11 +195,12 @@ def share_outside(model: Model) -> tuple[float, float]:
     """
     if isinstance(model, SoftmaxTDTransformer):
         return 0.0, 0.0
-    w, A = free_parameters(model)
-    return _share(model.V.detach(), w), _share(model.A.detach(), A)
-
-
-def _share(whole: Tensor, inside: Tensor) -> float:
-    total = whole.double().square().sum()
-    rest = (total - inside.double().square().sum()).clamp(min=0)
-    return float((rest / total).sqrt()) if total > 0 else 0.0
+    V, A = model.V.detach().clone(), model.A.detach().clone()
+    whole = V.norm(), A.norm()
+    V[-1, model.dimension :] = 0
+    A[: model.dimension, : model.dimension] = 0
+    shares = [
+        float(part.norm() / norm) if norm > 0 else 0.0
+        for part, norm in zip((V, A), whole, strict=True)
+    ]
+    return shares[0], shares[1]

@@ -77,12 +77,12 @@ class Recipe:
     dimension: int = 10
     discount: float = 0.7
     layers: int = 15
-    n: int = 500
+    n: int = 800
     held_out: int = 50
     pool: int = 2048
     test_pool: int = 512
     batch: int = 64
-    steps: int = 600
+    steps: int = 500
     objective: str = "td"
     td_steps: int = 0
     masks: bool = True
@@ -90,7 +90,7 @@ class Recipe:
     score_start: float = 0.0
     value_scale: float = 0.02
     score_scale: float = 0.1
-    value_rate: float = 0.05
+    value_rate: float = 0.06
     score_rate: float = 0.15
     final_rate: float = 0.01
     clip: float = 1.0
