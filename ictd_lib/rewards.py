@@ -3,7 +3,7 @@
 The algorithms read observed rewards :math:`R_k` only, so a reward that depends on the
 successor, or is random, changes nothing but :math:`\\tilde r_n`. What depth converges to is
 then off by about :math:`1/\\sqrt n` times a Gaussian vector with the covariance
-`estimate_covariance`.
+`noisy_covariance`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def target_variance(
     return variance
 
 
-def estimate_covariance(
+def noisy_covariance(
     transition: ArrayLike,
     rewards: ArrayLike,
     discount: float,
@@ -113,17 +113,27 @@ def estimate_covariance(
         (I-\\gamma P)^{-1}\\,\\mathrm{diag}\\Bigl(\\frac{\\mathrm{Var}(R + \\gamma v_\\pi(S') \\mid s)}{\\mu(s)}\\Bigr)
         (I-\\gamma P)^{-\\top}
 
-    Parameters and errors as in `target_variance`; the chain has one closed class and no
-    transient state.
+    Parameters as in `target_variance`.
 
     Returns
     -------
     (S, S) array
+        `asymptotic_covariance` where rewards are a function of the state that is left.
+
+    Raises
+    ------
+    ValueError
+        If an argument isn't what it must be, or a state isn't visited again and again.
     """
     P = stochastic_matrix(transition)
     variance = target_variance(P, rewards, discount, noise)
-    resolvent = np.linalg.inv(np.eye(len(P)) - discount * P)
-    covariance: Floats = (
-        resolvent * (variance / stationary_distribution(P))
-    ) @ resolvent.T
+    mu = stationary_distribution(P)
+    if not (mu > 0).all():
+        raise ValueError(
+            f"transition: got states of stationary probability 0: {np.flatnonzero(mu == 0)}, "
+            "expected every state to be visited again and again"
+        )
+    system = np.eye(len(P)) - checked_discount(discount) * P
+    root = np.linalg.solve(system, np.diag(np.sqrt(variance / mu)))
+    covariance: Floats = root @ root.T
     return covariance

@@ -8,6 +8,7 @@ from strategies import ergodic_chains, seeds
 
 from ictd_lib import (
     MarkovRewardProcess,
+    asymptotic_covariance,
     attention_matrix,
     context_kernel,
     gaussian_scores,
@@ -27,7 +28,7 @@ from ictd_lib.interval import (
     reflecting_walk,
     walk_values,
 )
-from ictd_lib.rewards import estimate_covariance, target_variance, transition_context
+from ictd_lib.rewards import noisy_covariance, target_variance, transition_context
 from ictd_lib.traces import (
     lambda_discount,
     lambda_equations,
@@ -507,12 +508,24 @@ def test_the_covariance_against_simulation():
         eye - 0.8 * moves / counts[..., None], (sums / counts)[..., None]
     )[..., 0]
     found = n * np.cov((estimates - v).T)
-    expected = estimate_covariance(P, rewards, 0.8, noise)
+    expected = noisy_covariance(P, rewards, 0.8, noise)
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
     # 3,000 runs: a standard error of sqrt(2/3000) = 2.6 %
     assert np.abs((found - expected) / scale).max() < 0.1
-    without = estimate_covariance(P, rewards, 0.8)
+    without = noisy_covariance(P, rewards, 0.8)
     assert (np.diag(without) < 0.95 * np.diag(expected)).all()
+
+
+def test_the_covariance_with_rewards_of_the_state_is_the_plain_one():
+    process, *_ = noisy_problem()
+    rewards = np.repeat(process.reward[:, None], 4, axis=1)
+    np.testing.assert_allclose(
+        noisy_covariance(process.transition, rewards, 0.8),
+        asymptotic_covariance(process),
+        rtol=1e-9,
+    )
+    with pytest.raises(ValueError, match="stationary probability 0"):
+        noisy_covariance([[0.5, 0.5], [0, 1]], np.ones((2, 2)), 0.8)
 
 
 # ------------------------------------------------------------------------------ an interval
