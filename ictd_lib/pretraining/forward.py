@@ -1,7 +1,8 @@
 """Values of every state of a batch of tasks, by two roads, with gradients.
 
 * on states: `ictd_lib.transformer.affine_layer` to its power, for the parameters that the masks
-  leave free, ``A`` (d, d) and ``w`` (3);
+  leave free, ``A`` (d, d) and ``w`` (3),
+  or for the same with linear attention, `LinearAttention`;
 * on tokens: the paper's matrices on prompts, for these and for parameters without masks,
   `UnmaskedTransformer`.
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ictd_lib.checks import checked_count
+from ictd_lib.checks import checked_count, checked_discount
 from ictd_lib.pretraining.tasks import Batch
 from ictd_lib.transformer import (
     PromptRows,
@@ -93,10 +94,65 @@ class UnmaskedTransformer(nn.Module):
         return Z
 
 
-Model = SoftmaxTDTransformer | UnmaskedTransformer
+class LinearAttention(nn.Module):
+    """The same layers on states, with scores in place of their softmax: for comparison.
+
+    .. math::
+
+        M(s, u) = \\frac{N(u)}n\\,x(u)^\\top A\\,x(s)
+
+    At ``A`` the identity and ``w`` = :math:`\\alpha\\,(1, 1, -1)` a layer is a step of batch linear TD
+    with step size :math:`\\alpha`.
+
+    Parameters
+    ----------
+    A : (d, d) tensor
+    w : (3,) tensor
+        What is read of reward, target and current value.
+    discount : float
+        :math:`\\gamma`, at least 0 and less than 1.
+    layers : int
+        ``L``, at least 0.
+
+    Attributes
+    ----------
+    A : (1, d, d) parameter
+    w : (1, 3) parameter
+
+    Notes
+    -----
+    Source: Wang, Blaser, Daneshmand and Zhang (2025), for linear TD by linear attention. Their
+    prompts have other rows; these layers are ours, so that nothing but the softmax differs.
+    """
+
+    def __init__(self, A: Tensor, w: Tensor, discount: float, layers: int) -> None:
+        super().__init__()
+        self.layers = checked_count("layers", layers, at_least=0)
+        self.discount = checked_discount(discount)
+        self.A = nn.Parameter(A.detach().clone()[None])
+        self.w = nn.Parameter(w.detach().clone()[None])
+
+    @property
+    def dimension(self) -> int:
+        """Number of features, ``d``."""
+        return self.A.shape[-1]
+
+    def affine(self, features: Tensor, summary: Summary) -> tuple[Tensor, Tensor]:
+        """A layer :math:`v \\mapsto T v + \\rho`, as `ictd_lib.transformer.affine_layer` gives it."""
+        w, counts = self.w[0], summary.counts
+        frequencies = counts / counts.sum(dim=-1, keepdim=True)
+        M = (features @ self.A[0].mT) @ features.mT * frequencies[..., None, :]
+        eye = torch.eye(M.shape[-1], dtype=M.dtype, device=M.device)
+        T = eye + M @ (w[1] * self.discount * summary.transition + w[2] * eye)
+        return T, w[0] * (M @ summary.mean_rewards[..., None])[..., 0]
 
 
-def literal_values(model: Model, batch: Batch) -> Tensor:
+Model = SoftmaxTDTransformer | LinearAttention | UnmaskedTransformer
+
+
+def literal_values(
+    model: SoftmaxTDTransformer | UnmaskedTransformer, batch: Batch
+) -> Tensor:
     """Values of every state, read from prompts in which each state is a further query.
 
     Parameters
@@ -130,7 +186,7 @@ def state_values(model: Model, batch: Batch) -> Tensor:
 
 
 def collapsed_values(
-    model: SoftmaxTDTransformer, features: Tensor, summary: Summary
+    model: SoftmaxTDTransformer | LinearAttention, features: Tensor, summary: Summary
 ) -> Tensor:
     """Values of every state after all layers, from zero, with cheap gradients.
 
@@ -140,7 +196,7 @@ def collapsed_values(
 
     Parameters
     ----------
-    model : SoftmaxTDTransformer
+    model : SoftmaxTDTransformer or LinearAttention
         With one ``A`` and one ``w`` for all layers.
     features : (B, S, d) tensor
     summary : Summary
@@ -161,7 +217,10 @@ def collapsed_values(
             f"model: got {len(model.A)} A and {len(model.w)} w, expected one of each, as "
             "only a map that is the same in every layer has a power"
         )
-    T, rho = affine_layer(model, features, summary)
+    if isinstance(model, LinearAttention):
+        T, rho = model.affine(features, summary)
+    else:
+        T, rho = affine_layer(model, features, summary)
     rho = rho[..., None]
     v, left = torch.zeros_like(rho), model.layers
     while left:
@@ -193,7 +252,7 @@ def share_outside(model: Model) -> tuple[float, float]:
     two floats
         Frobenius norm of these entries over that of the whole matrix; 0 with masks.
     """
-    if isinstance(model, SoftmaxTDTransformer):
+    if not isinstance(model, UnmaskedTransformer):
         return 0.0, 0.0
     V, A = model.V.detach().clone(), model.A.detach().clone()
     whole = V.norm(), A.norm()

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ictd_lib.pretraining.forward import (
+    LinearAttention,
     Model,
     free_parameters,
     share_outside,
@@ -129,8 +130,18 @@ def equivalent(model: Model) -> tuple[float, float]:
 
 
 def constructed_like(model: Model) -> Model:
-    """The construction :math:`\\theta^*` at the `equivalent` step size and sharpness, and depth."""
+    """The construction :math:`\\theta^*` at the `equivalent` step size and sharpness, and depth.
+
+    Of linear attention: linear TD, whose step size is the product of the two.
+    """
     step_size, sharpness = equivalent(model)
+    if isinstance(model, LinearAttention):
+        w, A = free_parameters(model)
+        signs = torch.tensor([1.0, 1.0, -1.0]).to(w)
+        eye = torch.eye(len(A)).to(A)
+        return LinearAttention(
+            sharpness * eye, step_size * signs, model.discount, model.layers
+        )
     return theta_star(
         model.dimension,
         model.layers,
@@ -161,6 +172,7 @@ def measure(model: Model, exam: Exam) -> dict[str, float]:
         ``w_r``, ``w_t``, ``w_c``; ``multiple`` and ``cosine`` (`identity_part`, and as far as one-hot
         features identify them: ``multiple_one_hot``, ``cosine_one_hot``); means over the tasks
         of ``diagonality``, ``distance`` and ``error_per_chain``; ``error``, the same as a ratio of means; ``outside_V``, ``outside_A`` (`share_outside`).
+        Linear attention has no softmax kernel: its diagonality is that of the softmax of its scores.
     """
     with torch.no_grad():
         w, A = free_parameters(model)

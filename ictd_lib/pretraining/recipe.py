@@ -17,6 +17,7 @@ from torch import Generator
 from ictd_lib.checks import checked_count, checked_discount
 from ictd_lib.pretraining.tasks import FAMILIES, FEATURES
 
+ATTENTIONS = ("softmax", "linear")
 OBJECTIVES = ("td", "neu", "regression")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 STREAMS = ("parameters", "chains", "tasks", "measures")
@@ -36,6 +37,8 @@ class Recipe:
         :math:`|\\mathcal S|` and ``d``.
     discount : float
         :math:`\\gamma`.
+    attention : {"softmax", "linear"}
+        What turns scores into weights.
     layers : int
         ``L``, all with the same parameters.
     n, held_out : int
@@ -76,13 +79,14 @@ class Recipe:
     n_states: int = 10
     dimension: int = 10
     discount: float = 0.7
+    attention: str = "softmax"
     layers: int = 15
     n: int = 800
     held_out: int = 50
     pool: int = 2048
     test_pool: int = 512
     batch: int = 64
-    steps: int = 500
+    steps: int = 600
     objective: str = "td"
     td_steps: int = 0
     masks: bool = True
@@ -90,7 +94,7 @@ class Recipe:
     score_start: float = 0.0
     value_scale: float = 0.02
     score_scale: float = 0.1
-    value_rate: float = 0.06
+    value_rate: float = 0.05
     score_rate: float = 0.15
     final_rate: float = 0.01
     clip: float = 1.0
@@ -100,6 +104,7 @@ class Recipe:
         for name, known in (
             ("family", FAMILIES),
             ("features", FEATURES),
+            ("attention", ATTENTIONS),
             ("objective", OBJECTIVES),
             ("dtype", DTYPES),
         ):
@@ -133,6 +138,10 @@ class Recipe:
             )
         if not isinstance(self.masks, bool):
             raise ValueError(f"masks: got {self.masks!r}, expected True or False")
+        if self.attention == "linear" and not self.masks:
+            raise ValueError(
+                "masks: got False, expected True, as the attention is linear"
+            )
         start = tuple(float(number) for number in self.value_start)
         if len(start) != 3 or not all(map(math.isfinite, start)):
             raise ValueError(

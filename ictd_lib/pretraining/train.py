@@ -8,6 +8,7 @@ the same tasks as one that wasn't stopped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from tqdm.auto import tqdm
 from ictd_lib.checks import checked_count
 from ictd_lib.pretraining import checkpoint as files
 from ictd_lib.pretraining.forward import (
+    LinearAttention,
     Model,
     UnmaskedTransformer,
     free_parameters,
@@ -80,7 +82,8 @@ class PretrainingDivergedError(RuntimeError):
     Attributes
     ----------
     run : Run
-        What was recorded until then; its step is the first at which that was so.
+        What was recorded until then. Its step is the first at which that was so, whenever it
+        was noticed; its parameters are those at which it was noticed.
     """
 
     def __init__(self, run: Run) -> None:
@@ -242,71 +245,41 @@ def train(
     stop = recipe.steps if steps is None else checked_count("steps", steps, at_least=0)
     if stop > recipe.steps:
         raise ValueError(f"steps: got {stop}, expected at most {recipe.steps}")
-    model = initial_model(recipe, seed, device)
-    optimiser = _optimiser(recipe, model)
-    records: list[dict[str, Any]] = []
-    losses = torch.full((recipe.steps,), torch.nan, dtype=torch.float64, device=device)
-    step = 0
-    if checkpoint is not None and Path(checkpoint).exists():
-        found = _restored(checkpoint, recipe, seed, every, device)
-        model.load_state_dict(found["parameters"])
-        optimiser.load_state_dict(found["optimiser"])
-        step, records = found["step"], _rows(found["history"])
-        losses[:step] = found["losses"]
     training, test = draw_pools(recipe, seed, device)
     exam = draw_exam(recipe, test, seed)
-
-    def run_until(at: int) -> Run:
-        return Run(
-            recipe,
-            seed,
-            at,
-            {k: p.detach().cpu().clone() for k, p in model.named_parameters()},
-            _columns([row for row in records if row["step"] <= at]),
-            losses[:at].cpu().numpy(),
-        )
+    state = _State(recipe, seed, every, device)
+    if checkpoint is not None and Path(checkpoint).exists():
+        state.restore(checkpoint)
+    shown = ("loss", "error", "diagonality")
 
     def record() -> None:
-        since = records[-1]["step"] if records else 0
-        loss = losses[since:step].mean().item() if step > since else torch.nan
-        row: dict[str, Any] = {"step": step, "loss": loss, **measure(model, exam)}
-        bar.set_postfix({k: f"{row[k]:.3f}" for k in ("loss", "error", "diagonality")})
+        row = state.record(exam)
+        bar.set_postfix({name: f"{row[name]:.3f}" for name in shown})
         if callback is not None:
-            callback(dict(row))
-        w, A = free_parameters(model)
-        records.append({**row, "w": _copy(w), "A": _copy(A)})
+            callback(row)
 
-    length = block_steps(recipe)
+    length, size = block_steps(recipe), recipe.batch
     with tqdm(
-        total=stop, initial=step, disable=not progress, desc=f"seed {seed}"
+        total=stop, initial=state.step, disable=not progress, desc=f"seed {seed}"
     ) as bar:
-        if not records:
+        if not state.records:
             record()
-        while step < stop:
-            number, begin = divmod(step, length)
+        while state.step < stop:
+            number, begin = divmod(state.step, length)
             tasks = draw_block(recipe, training, seed, number)
             weights = None if recipe.objective == "td" else tasks.chains.stationary()
-            for k in range(begin, min(length, begin + stop - step)):
-                part = slice(k * recipe.batch, (k + 1) * recipe.batch)
-                loss = objective(
-                    recipe,
-                    model,
-                    tasks.take(part),
-                    step,
-                    None if weights is None else weights[part],
+            for k in range(begin, min(length, begin + stop - state.step)):
+                part = slice(k * size, (k + 1) * size)
+                state.descend(
+                    tasks.take(part), None if weights is None else weights[part]
                 )
-                losses[step] = loss.detach()
-                _descend(recipe, model, optimiser, loss, step)
-                step += 1
                 bar.update()
-                if step == recipe.steps or (every and step % every == 0):
+                if state.step == recipe.steps or (every and state.step % every == 0):
                     record()
-            bad = _first_bad(model, losses[:step])
-            if bad is not None:
-                raise PretrainingDivergedError(run_until(bad))
+            state.check()
             if checkpoint is not None:
-                _save(checkpoint, run_until(step), optimiser, every)
-    return run_until(step)
+                state.save(checkpoint)
+    return state.run()
 
 
 def resume(
@@ -346,6 +319,8 @@ def _tasks(recipe: Recipe, chains: Chains, generator: torch.Generator) -> Batch:
 
 def _model(recipe: Recipe, parameters: dict[str, Tensor]) -> Model:
     A = parameters["A"]
+    if recipe.attention == "linear":
+        return LinearAttention(A[0], parameters["w"][0], recipe.discount, recipe.layers)
     if recipe.masks:
         return SoftmaxTDTransformer(
             A[0], parameters["w"][0], recipe.discount, recipe.layers
@@ -358,33 +333,109 @@ def _groups(model: Model) -> tuple[Tensor, Tensor]:
     return (model.V if isinstance(model, UnmaskedTransformer) else model.w), model.A
 
 
-def _optimiser(recipe: Recipe, model: Model) -> torch.optim.Adam:
-    rates = zip(_groups(model), (recipe.value_rate, recipe.score_rate), strict=True)
-    groups = [{"params": [p], "lr": rate} for p, rate in rates]
-    return torch.optim.Adam(groups, fused=True)
+class _State:
+    """A run in the making: parameters, moments, the number of steps, and what was recorded."""
 
+    def __init__(
+        self, recipe: Recipe, seed: int, every: int, device: torch.device | str
+    ) -> None:
+        self.recipe, self.seed, self.every = recipe, seed, every
+        self.model = initial_model(recipe, seed, device)
+        self.parameters = _groups(self.model)
+        self.rates = (recipe.value_rate, recipe.score_rate)
+        self.optimiser = torch.optim.Adam(
+            [
+                {"params": [p], "lr": rate}
+                for p, rate in zip(self.parameters, self.rates, strict=True)
+            ],
+            fused=True,
+        )
+        self.step = 0
+        self.losses = self.model.A.new_full((recipe.steps,), torch.nan)
+        self.records: list[dict[str, Any]] = []
 
-def _descend(
-    recipe: Recipe, model: Model, optimiser: torch.optim.Adam, loss: Tensor, step: int
-) -> None:
-    parameters = _groups(model)
-    gradients = torch.autograd.grad(loss, parameters)
-    rates = (recipe.value_rate, recipe.score_rate)
-    for p, gradient, group, rate in zip(
-        parameters, gradients, optimiser.param_groups, rates, strict=True
-    ):
-        norm = torch.linalg.vector_norm(gradient)
-        p.grad = gradient * (recipe.clip / norm).clamp(max=1)
-        group["lr"] = rate * recipe.schedule(step)
-    optimiser.step()
+    def descend(self, batch: Batch, weights: Tensor | None) -> None:
+        """One step of the optimiser."""
+        loss = objective(self.recipe, self.model, batch, self.step, weights)
+        self.losses[self.step] = loss.detach()
+        gradients = torch.autograd.grad(loss, self.parameters)
+        factor = self.recipe.schedule(self.step)
+        for p, gradient, rate, group in zip(
+            self.parameters,
+            gradients,
+            self.rates,
+            self.optimiser.param_groups,
+            strict=True,
+        ):
+            norm = torch.linalg.vector_norm(gradient)
+            p.grad = gradient * (self.recipe.clip / norm).clamp(max=1)
+            group["lr"] = rate * factor
+        self.optimiser.step()
+        self.step += 1
 
+    def check(self) -> None:
+        """Raise an error if anything is not finite."""
+        bad = torch.nonzero(~self.losses[: self.step].isfinite())
+        if len(bad):
+            raise PretrainingDivergedError(self.run(int(bad[0, 0])))
+        if not all(bool(p.isfinite().all()) for p in self.parameters):
+            raise PretrainingDivergedError(self.run())
 
-def _first_bad(model: Model, losses: Tensor) -> int | None:
-    bad = torch.nonzero(~losses.isfinite())
-    if len(bad):
-        return int(bad[0, 0])
-    sound = all(bool(p.isfinite().all()) for p in model.parameters())
-    return None if sound else len(losses)
+    def record(self, exam: Exam) -> dict[str, float]:
+        """Measure, and keep the row with copies of the parameters."""
+        self.check()
+        since = self.records[-1]["step"] if self.records else 0
+        recent = self.losses[since : self.step]
+        loss = recent.mean().item() if len(recent) else math.nan
+        row = {"step": self.step, "loss": loss, **measure(self.model, exam)}
+        w, A = free_parameters(self.model)
+        self.records.append({**row, "w": _copy(w), "A": _copy(A)})
+        return row
+
+    def run(self, at: int | None = None) -> Run:
+        """What there is, up to a step."""
+        at = self.step if at is None else at
+        return Run(
+            self.recipe,
+            self.seed,
+            at,
+            {k: p.detach().cpu().clone() for k, p in self.model.named_parameters()},
+            _columns([row for row in self.records if row["step"] <= at]),
+            _copy(self.losses[:at]),
+        )
+
+    def save(self, path: Path | str) -> None:
+        """Write all of it."""
+        run = self.run()
+        files.save(
+            path,
+            {
+                "recipe": asdict(self.recipe),
+                "seed": self.seed,
+                "every": self.every,
+                "step": self.step,
+                "parameters": run.parameters,
+                "optimiser": self.optimiser.state_dict(),
+                "history": {k: torch.as_tensor(c) for k, c in run.history.items()},
+                "losses": torch.as_tensor(run.losses),
+            },
+        )
+
+    def restore(self, path: Path | str) -> None:
+        """Read it back, if it is of this run."""
+        found = files.load(path)
+        kept = {**found, "recipe": _recipe(found)}
+        for name in ("recipe", "seed", "every"):
+            if kept[name] != getattr(self, name):
+                raise ValueError(
+                    f"checkpoint: {path} is of a run with {name} {kept[name]}, expected "
+                    f"{getattr(self, name)}"
+                )
+        self.model.load_state_dict(found["parameters"])
+        self.optimiser.load_state_dict(found["optimiser"])
+        self.step = found["step"]
+        self.losses[: self.step] = found["losses"].to(self.losses.device)
+        self.records = _rows(found["history"])
 
 
 def _copy(tensor: Tensor) -> NDArray[Any]:
@@ -402,40 +453,5 @@ def _rows(columns: dict[str, Tensor]) -> list[dict[str, Any]]:
     return [{k: c[i] for k, c in arrays.items()} for i in range(count)]
 
 
-def _save(path: Path | str, run: Run, optimiser: torch.optim.Adam, every: int) -> None:
-    files.save(
-        path,
-        {
-            "recipe": asdict(run.recipe),
-            "seed": run.seed,
-            "every": every,
-            "step": run.step,
-            "parameters": run.parameters,
-            "optimiser": optimiser.state_dict(),
-            "history": {k: torch.as_tensor(c) for k, c in run.history.items()},
-            "losses": torch.as_tensor(run.losses),
-        },
-    )
-
-
 def _recipe(found: dict[str, Any]) -> Recipe:
     return Recipe(**found["recipe"])
-
-
-def _restored(
-    path: Path | str,
-    recipe: Recipe,
-    seed: int,
-    every: int,
-    device: torch.device | str,
-) -> dict[str, Any]:
-    found = files.load(path)
-    asked = {"recipe": recipe, "seed": seed, "every": every}
-    kept = {"recipe": _recipe(found), "seed": found["seed"], "every": found["every"]}
-    for name, value in asked.items():
-        if kept[name] != value:
-            raise ValueError(
-                f"checkpoint: {path} is of a run with {name} {kept[name]}, expected {value}"
-            )
-    found["losses"] = found["losses"].to(device)
-    return found
