@@ -286,7 +286,7 @@ def test_linear_attention_runs_linear_td():
             )
         )
     )
-    expected = ictd_lib.linear_td(context, x, 0.8, 7, step_size=0.4)[-1]
+    expected = x @ ictd_lib.linear_td(context, x, 0.8, 7, step_size=0.4)[-1]
     values = collapsed_values(model, torch.tensor(x)[None], summary)[0]
     np.testing.assert_allclose(values.detach(), expected, rtol=1e-10)
 
