@@ -8,7 +8,9 @@ its spectral radius what every error decays by in the end.
 .. math::
 
     \\rho(T) \\le \\|T\\|_\\infty = 1 - 2\\alpha C_* \\le 1 - 2\\alpha C \\le 1 - \\alpha C,
-    \\qquad C \\le C_* \\le \\tfrac{1 - \\gamma}2, \\quad 0 < \\alpha \\le 1.
+    \\qquad C \\le C_* \\le \\tfrac{1 - \\gamma}2, \\quad 0 < \\alpha \\le 1,
+
+the last bound where :math:`C \\ge 0`.
 
 Matrices may come as stacks ``(..., S, S)``; then every result is an array ``(...)``.
 
