@@ -471,6 +471,8 @@ def test_a_layer_with_a_velocity_row_runs_momentum():
     found = best_polynomial(np.linalg.eigvals(drift), 4)
     assert np.abs(found.step_sizes.imag).max() > 0.01
     steps, momenta = paired_momenta(found.step_sizes)
+    reached = np.abs(np.linalg.eigvals(momentum_matrix(drift, steps, momenta))).max()
+    assert reached == pytest.approx(found.upper, rel=1e-6)
     expected = momentum_td(context, weights, 0.8, steps, momenta)
     Z = build_prompt(context, x)
     Z = torch.cat([Z, torch.zeros_like(Z[:1])])
