@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import ictd_lib
+import ictd_lib.pretraining
 import ictd_lib.transformer
 
 PAGE = Path(__file__).parents[2] / "book" / "notation.md"
@@ -26,7 +27,8 @@ def test_the_tables_are_found():
 @pytest.mark.parametrize("name", names())
 def test_a_name_in_the_tables_exists(name):
     first = name.partition(".")[0]
-    thing = ictd_lib if hasattr(ictd_lib, first) else ictd_lib.transformer
+    packages = (ictd_lib, ictd_lib.transformer, ictd_lib.pretraining)
+    thing = next(package for package in packages if hasattr(package, first))
     for part in name.split("."):
         fields = (
             [f.name for f in dataclasses.fields(thing)]
