@@ -14,6 +14,7 @@ from ictd_lib import (
     gaussian_scores,
     inner_product_scores,
     random_ergodic_chain,
+    residual_operator,
     sample_context,
     softmax_weights,
     tabular_td,
@@ -643,3 +644,17 @@ def test_arguments():
     ):
         with pytest.raises(ValueError, match=name):
             call()
+
+
+def test_an_open_path_may_have_a_growing_mode_and_a_closed_one_has_none():
+    """The last state is never left: no certificate. Also seen in 60-digit arithmetic: 1.09e-5."""
+    x = reflecting_walk(30, 0.1, np.random.default_rng(0))
+    radii = {}
+    for closed in (False, True):
+        context = path_context(np.zeros(30), closed=closed)
+        scores = gaussian_scores(x[: context.n_states, None], 0.02)
+        m = attention_matrix(context, context_kernel(context, scores))
+        operator = residual_operator(m, context.empirical_transition(), 0.9)
+        radii[closed] = radius(operator)
+    assert radii[False] - 1 == pytest.approx(1.09e-5, rel=0.01)
+    assert radii[True] < 1 - 1e-7
