@@ -13,6 +13,10 @@ The modules are read in this order, and each depends only on those before it:
 * `ictd_lib.certainty`: what depth converges to, and how far that is from the truth
 * `ictd_lib.contraction`: whether depth converges, and how fast
 * `ictd_lib.transformer`: the Transformer that runs it (needs torch, and isn't loaded here)
+* `ictd_lib.preconditioning`: attention as a preconditioner, and the weights it is reversible for
+* `ictd_lib.convergence`: when a layer contracts without a dominant diagonal; attention sinks
+* `ictd_lib.certificates`: which of those conditions holds on a context, with which rate
+* `ictd_lib.divergence`, `ictd_lib.census`, `ictd_lib.adversary`: chains that diverge, how many, and a search
 * `ictd_lib.acceleration`, `ictd_lib.momentum`: step sizes across layers, and a remembered velocity
 * `ictd_lib.traces`, `ictd_lib.average_reward`, `ictd_lib.rewards`: other signals than TD(0)'s
 * `ictd_lib.interval`: states on an interval, none of them seen twice
@@ -33,10 +37,18 @@ from ictd_lib.acceleration import (
     stable_order,
     without_constants,
 )
+from ictd_lib.adversary import (
+    Reached,
+)
 from ictd_lib.average_reward import (
     differential_td,
     poisson_solution,
     up_to_constant,
+)
+from ictd_lib.census import (
+    Census,
+    ChainStack,
+    random_chains,
 )
 from ictd_lib.certainty import (
     SupNorm,
@@ -48,6 +60,12 @@ from ictd_lib.certainty import (
     feature_classes,
     lumped_context,
     mean_td_errors,
+)
+from ictd_lib.certificates import (
+    Certificate,
+    Condition,
+    certificate,
+    population_certificate,
 )
 from ictd_lib.chain import (
     MarkovRewardProcess,
@@ -68,6 +86,26 @@ from ictd_lib.contraction import (
     one_hot_sharpness,
     paper_rate,
     sharp_rate,
+)
+from ictd_lib.convergence import (
+    Spectrum,
+    centred_radius,
+    centred_rate,
+    energy,
+    kernel_spectrum,
+    numerical_radius,
+    predecessor_ratio,
+    radius_rate,
+    sharp_sink,
+    sink_bound,
+    spread_radius,
+    universal_sink,
+)
+from ictd_lib.divergence import (
+    drift_eigenvalues,
+    equal_norms,
+    unequal_norms,
+    violation,
 )
 from ictd_lib.families import (
     boyan_chain,
@@ -111,6 +149,14 @@ from ictd_lib.operators import (
     residual_operator,
     spectral_radius,
 )
+from ictd_lib.preconditioning import (
+    key_weights,
+    linear_preconditioner,
+    log_normaliser,
+    rescaled_steps,
+    reversing_weights,
+    sink_steps,
+)
 from ictd_lib.rewards import (
     noisy_covariance,
     target_variance,
@@ -136,11 +182,17 @@ from ictd_lib.traces import (
 )
 
 __all__ = [
+    "Census",
+    "Certificate",
+    "ChainStack",
+    "Condition",
     "Context",
     "ContractionReport",
     "DivergenceError",
     "KernelDiagonality",
     "MarkovRewardProcess",
+    "Reached",
+    "Spectrum",
     "SupNorm",
     "asymptotic_bias",
     "asymptotic_covariance",
@@ -150,7 +202,10 @@ __all__ = [
     "best_polynomial",
     "boyan_chain",
     "boyan_features",
+    "centred_radius",
+    "centred_rate",
     "certainty_equivalence",
+    "certificate",
     "chebyshev_factor",
     "chebyshev_step_sizes",
     "closed_classes",
@@ -161,7 +216,10 @@ __all__ = [
     "deflated_schedule",
     "diagonality_margin",
     "differential_td",
+    "drift_eigenvalues",
     "empirical_kernel",
+    "energy",
+    "equal_norms",
     "exact_margin",
     "expected_sup_norm",
     "feature_classes",
@@ -174,6 +232,8 @@ __all__ = [
     "kept_margin",
     "kernel_diagonality",
     "kernel_smoothed_td",
+    "kernel_spectrum",
+    "key_weights",
     "lambda_discount",
     "lambda_equations",
     "lambda_errors",
@@ -181,7 +241,9 @@ __all__ = [
     "layer_offset",
     "layer_operator",
     "layers_to",
+    "linear_preconditioner",
     "linear_td",
+    "log_normaliser",
     "lstd",
     "lumped_context",
     "mean_td_errors",
@@ -189,26 +251,37 @@ __all__ = [
     "momentum_rate",
     "momentum_td",
     "noisy_covariance",
+    "numerical_radius",
     "one_hot_features",
     "one_hot_sharpness",
     "paired_momenta",
     "paper_rate",
     "path_context",
     "poisson_solution",
+    "population_certificate",
     "population_kernel",
+    "predecessor_ratio",
+    "radius_rate",
     "random_boyan_chain",
+    "random_chains",
     "random_ergodic_chain",
     "random_walk",
     "reflecting_walk",
+    "rescaled_steps",
     "residual_matrix",
     "residual_operator",
     "residual_polynomial",
+    "reversing_weights",
     "sample_context",
     "sharp_rate",
+    "sharp_sink",
     "similarity_scores",
+    "sink_bound",
+    "sink_steps",
     "softmax_weights",
     "span_contraction",
     "spectral_radius",
+    "spread_radius",
     "stable_order",
     "stationary_distribution",
     "stochastic_matrix",
@@ -218,8 +291,11 @@ __all__ = [
     "td_errors",
     "trace_weights",
     "transition_context",
+    "unequal_norms",
     "unit_features",
+    "universal_sink",
     "up_to_constant",
+    "violation",
     "walk_values",
     "weighted_softmax_td",
     "weighted_td",

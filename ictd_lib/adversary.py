@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ictd_lib.census import Chains, stationary_stack
+from ictd_lib.census import ChainStack, stationary_stack
 from ictd_lib.checks import Floats, checked_count, checked_discount
 from ictd_lib.convergence import (
     centred_radius,
@@ -45,14 +45,14 @@ class Reached:
     ----------
     value : float
         The largest violation found: more than 0 would refute the statement.
-    chain : Chains
+    chain : ChainStack
         A stack of one: where it was found.
     evaluations : int
         How many chains were looked at.
     """
 
     value: float
-    chain: Chains
+    chain: ChainStack
     evaluations: int
 
 
@@ -140,8 +140,10 @@ def search(
     return Reached(-float(min(polished.fun, evolved.fun)), chain, seen)
 
 
-def decode(parameters: Floats, n_states: int, discount: float, shape: str) -> Chains:
-    """Chains and features from numbers between -1 and 1.
+def decode(
+    parameters: Floats, n_states: int, discount: float, shape: str
+) -> ChainStack:
+    """ChainStack and features from numbers between -1 and 1.
 
     Parameters
     ----------
@@ -156,7 +158,7 @@ def decode(parameters: Floats, n_states: int, discount: float, shape: str) -> Ch
 
     Returns
     -------
-    Chains
+    ChainStack
     """
     count, size = len(parameters), n_states
     logits = LARGEST_LOGIT * parameters[:, : size * size].reshape(count, size, size)
@@ -169,7 +171,7 @@ def decode(parameters: Floats, n_states: int, discount: float, shape: str) -> Ch
         x = norm[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
     elif shape == "orthogonal":
         x = x[..., :1] * np.eye(size)
-    return Chains(
+    return ChainStack(
         P,
         stationary_stack(P),
         x,
@@ -178,7 +180,7 @@ def decode(parameters: Floats, n_states: int, discount: float, shape: str) -> Ch
     )
 
 
-def _kernel(chains: Chains, steps: Floats | float = 1.0) -> tuple[Floats, Floats]:
+def _kernel(chains: ChainStack, steps: Floats | float = 1.0) -> tuple[Floats, Floats]:
     scores, mu = chains.scores, chains.stationary
     steps = np.broadcast_to(steps, mu.shape)
     kernel = steps[..., None] * population_kernel(scores, mu)
@@ -186,14 +188,14 @@ def _kernel(chains: Chains, steps: Floats | float = 1.0) -> tuple[Floats, Floats
 
 
 def _violation(
-    chains: Chains, kernel: Floats, step_size: Floats | float = 1.0
+    chains: ChainStack, kernel: Floats, step_size: Floats | float = 1.0
 ) -> Floats:
     nu = drift_eigenvalues(kernel, chains.transition, chains.discount)
     nu = np.where(np.abs(nu) < NEGLIGIBLE, NEGLIGIBLE, nu)
     return violation(nu, step_size)
 
 
-def _numerical_radius(chains: Chains) -> Floats:
+def _numerical_radius(chains: ChainStack) -> Floats:
     kernel, weights = _kernel(chains)
     w = numerical_radius(chains.transition, weights, chains.discount)
     spectrum = kernel_spectrum(kernel, weights)
@@ -202,7 +204,7 @@ def _numerical_radius(chains: Chains) -> Floats:
     return np.where(w < 1, found, -w)
 
 
-def _rate(chains: Chains) -> Floats:
+def _rate(chains: ChainStack) -> Floats:
     kernel, weights = _kernel(chains)
     w = numerical_radius(chains.transition, weights, chains.discount)
     rate = radius_rate(w, kernel_spectrum(kernel, weights))
@@ -211,14 +213,14 @@ def _rate(chains: Chains) -> Floats:
     return found
 
 
-def _centred(chains: Chains) -> Floats:
+def _centred(chains: ChainStack) -> Floats:
     kernel, weights = _kernel(chains)
     second = kernel_spectrum(kernel, weights).second
     omega = centred_radius(chains.transition, weights, chains.discount, second)
     return np.where(omega < 1, _violation(chains, kernel), -omega)
 
 
-def _spread(chains: Chains) -> Floats:
+def _spread(chains: ChainStack) -> Floats:
     _, weights = _kernel(chains)
     w = numerical_radius(chains.transition, weights, chains.discount)
     spread = spread_radius(chains.scores, chains.stationary, chains.discount)
@@ -226,18 +228,18 @@ def _spread(chains: Chains) -> Floats:
     return beyond
 
 
-def _with_sink(chains: Chains, sink: Floats) -> Floats:
+def _with_sink(chains: ChainStack, sink: Floats) -> Floats:
     steps = sink_steps(chains.scores, chains.stationary, sink)
     return _violation(chains, _kernel(chains, steps)[0])
 
 
-def _sink(chains: Chains) -> Floats:
+def _sink(chains: ChainStack) -> Floats:
     return _with_sink(
         chains, sink_bound(chains.scores, chains.stationary, chains.discount)
     )
 
 
-def _sharp_sink(chains: Chains) -> Floats:
+def _sharp_sink(chains: ChainStack) -> Floats:
     return _with_sink(
         chains,
         sharp_sink(
@@ -246,18 +248,18 @@ def _sharp_sink(chains: Chains) -> Floats:
     )
 
 
-def _universal_sink(chains: Chains) -> Floats:
+def _universal_sink(chains: ChainStack) -> Floats:
     return _with_sink(
         chains, universal_sink(chains.scores.max(axis=(-1, -2)), chains.discount)
     )
 
 
-def _rescaled(chains: Chains) -> Floats:
+def _rescaled(chains: ChainStack) -> Floats:
     steps = rescaled_steps(chains.scores, chains.stationary)
     return _violation(chains, _kernel(chains, steps)[0], 2 / (1 + chains.discount))
 
 
-def _orthogonal(chains: Chains) -> Floats:
+def _orthogonal(chains: ChainStack) -> Floats:
     kernel, _ = _kernel(chains)
     squares = np.diagonal(chains.scores, axis1=-2, axis2=-1)
     weight = np.expm1(squares) * chains.stationary
@@ -267,12 +269,12 @@ def _orthogonal(chains: Chains) -> Floats:
     return beyond
 
 
-def _plain(chains: Chains) -> Floats:
+def _plain(chains: ChainStack) -> Floats:
     return _violation(chains, _kernel(chains)[0])
 
 
 #: What is tried: the shape of the features, and a number that the theorem keeps at most 0.
-STATEMENTS: dict[str, tuple[str, Callable[[Chains], Floats]]] = {
+STATEMENTS: dict[str, tuple[str, Callable[[ChainStack], Floats]]] = {
     "numerical radius": ("free", _numerical_radius),
     "numerical radius, rate": ("free", _rate),
     "centred": ("free", _centred),

@@ -1,6 +1,6 @@
 """A census: how often each condition holds on random chains, and how often TD diverges.
 
-Chains of three kinds, as stacks of one size each, so that a hundred thousand take seconds:
+ChainStack of three kinds, as stacks of one size each, so that a hundred thousand take seconds:
 
 * *boyan*: random Boyan chains;
 * *dirichlet*: rows from a Dirichlet distribution whose concentration is itself random, mixed
@@ -42,7 +42,7 @@ CLOSE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Chains:
+class ChainStack:
     """A stack of chains of one size, with the features of their states.
 
     Attributes
@@ -80,7 +80,7 @@ def random_chains(
     discounts: Sequence[float] = DISCOUNTS,
     scales: tuple[float, float] = (0.1, 4.0),
     dimensions: int = 4,
-) -> Chains:
+) -> ChainStack:
     """A stack of random chains, a third of each family, with random features.
 
     Parameters
@@ -100,7 +100,7 @@ def random_chains(
 
     Returns
     -------
-    Chains
+    ChainStack
 
     Raises
     ------
@@ -125,7 +125,7 @@ def random_chains(
     scale = np.exp(rng.uniform(np.log(scales[0]), np.log(scales[1]), (count, 1, 1)))
     used = np.arange(dimensions) < rng.integers(1, dimensions + 1, (count, 1, 1))
     features = scale * rng.standard_normal((count, size, dimensions)) * used
-    return Chains(
+    return ChainStack(
         transition,
         stationary_stack(transition),
         features,
@@ -278,7 +278,7 @@ def census(
     )
 
 
-def examine(chains: Chains) -> Census:
+def examine(chains: ChainStack) -> Census:
     """Every column of the census for a stack of chains."""
     scores, mu, gamma = chains.scores, chains.stationary, chains.discount
     P, size = chains.transition, mu.shape[-1]

@@ -10,7 +10,7 @@ SIZES = (2, 3, 4, 5, 6, 7, 8)
 
 
 def stacks(seed, each=1800, **drawn):
-    """One `Chains` for each number of states."""
+    """One `ChainStack` for each number of states."""
     rng = np.random.default_rng(seed)
     return [random_chains(each, size, rng, **drawn) for size in SIZES]
 

@@ -10,7 +10,7 @@ from ictd_lib import (
     stationary_distribution,
 )
 from ictd_lib.census import CLOSE, FAMILIES, census, random_chains, stationary_stack
-from ictd_lib.certificate import population_certificate
+from ictd_lib.certificates import population_certificate
 from ictd_lib.convergence import numerical_radius
 from ictd_lib.operators import layer_operator, population_kernel, spectral_radius
 from ictd_lib.preconditioning import reversing_weights, sink_steps

@@ -15,7 +15,7 @@ from ictd_lib import (
     unit_features,
     weighted_softmax_td,
 )
-from ictd_lib.certificate import certificate, population_certificate
+from ictd_lib.certificates import certificate, population_certificate
 from ictd_lib.divergence import equal_norms, unequal_norms
 
 
