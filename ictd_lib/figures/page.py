@@ -11,7 +11,16 @@ from urllib.parse import quote
 
 HERE = Path(__file__).parent
 #: In the order in which they use each other; a new figure is added at the end.
-SOURCES = ("core", "plot", "stage", "weighted_td", "dual_head", "shift", "contraction")
+SOURCES = (
+    "core",
+    "plot",
+    "stage",
+    "weighted_td",
+    "dual_head",
+    "shift",
+    "contraction",
+    "pretraining",
+)
 
 
 def _sources() -> str:
