@@ -17,7 +17,7 @@ export PYTHONPATH :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share .venv and _build
-.PHONY: help book test notebooks format mutate bench lock vendor binder-check shots clean
+.PHONY: help book test notebooks format mutate bench replicate study-gpu lock vendor binder-check shots clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -39,6 +39,14 @@ mutate: $(READY) ## plant known faults and see that tests and notebooks catch th
 
 bench: $(READY) ## measure the library's speed against its bounds (STORE=1 renews the table that chapters quote)
 	@$(PY) -m tests.bench.bench $(if $(STORE),--store)
+
+# Finished runs lie in _build/replication until all are there: a second call goes on.
+replicate: $(READY) ## train many models and store what the book draws of them (ARGS="--scheduler tcp://..." for a cluster)
+	@$(PY) -m ictd_lib replicate --out book/data/replication.npz --spool _build/replication $(ARGS)
+
+study-gpu: $(READY) ## the same with hundreds of states, on a GPU
+	@$(PY) -m ictd_lib replicate --study large --seeds 5 --device cuda \
+	  --out book/data/study-gpu.npz --spool _build/study-gpu $(ARGS)
 
 lock: $(READY) ## resolve requirements.lock anew from pyproject.toml
 	@$(PY) -m book.tools.lock
