@@ -19,8 +19,8 @@ import ictd_lib
 from ictd_lib.pretraining import PretrainingDivergedError, Recipe, train
 from ictd_lib.replication.store import Row
 
-#: Records between the beginning and the end of a run: enough to draw it.
-RECORDS = 50
+#: Records of a run after the first: enough to draw it, and few enough for a file below 1 MB.
+RECORDS = 40
 #: Kept of every record, as ``history_*``; of the last one all numbers are kept.
 HISTORY = (
     *("step", "loss", "w_r", "w_t", "w_c"),
