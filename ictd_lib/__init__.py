@@ -84,6 +84,7 @@ from ictd_lib.contraction import (
     kept_margin,
     kernel_diagonality,
     one_hot_sharpness,
+    orthogonal_rate,
     paper_rate,
     sharp_rate,
 )
@@ -254,6 +255,7 @@ __all__ = [
     "numerical_radius",
     "one_hot_features",
     "one_hot_sharpness",
+    "orthogonal_rate",
     "paired_momenta",
     "paper_rate",
     "path_context",

@@ -235,6 +235,50 @@ def sharp_rate(margin: ArrayLike, step_size: ArrayLike = 1.0) -> Floats:
     return rate
 
 
+def orthogonal_rate(
+    kernel: ArrayLike, discount: float, step_size: ArrayLike = 1.0
+) -> Floats:
+    """Return the bound on the norm of a layer whose features are orthogonal, one-hot above all.
+
+    .. math::
+
+        \\|T\\|_\\infty \\le 1 - \\alpha\\,(1 - \\gamma)\\,(2\\min_s M(s, s) - 1)
+
+    Half is enough: a layer contracts if every state takes more than half of its update from
+    itself, whatever the discount.
+
+    Parameters
+    ----------
+    kernel : (..., S, S) array
+        The population kernel :math:`M_\\pi` of features that are orthogonal, of any lengths.
+    discount : float
+        :math:`\\gamma`, at least 0 and less than 1.
+    step_size : float or array
+        :math:`\\alpha`, more than 0 and at most 1.
+
+    Returns
+    -------
+    (...) array
+        For the kernel of a context that covers, add :math:`2\\alpha\\gamma/n`, or nothing if
+        the context ends where it began.
+
+    Raises
+    ------
+    ValueError
+        If an argument isn't what it must be.
+
+    Notes
+    -----
+    The book's own. It needs that the kernel weighs by the stationary distribution, so it
+    holds for no other pair of stochastic matrices.
+    """
+    half = 2 * kernel_diagonality(kernel).minimum - 1
+    rate: Floats = (
+        1 - _checked_steps(step_size) * (1 - checked_discount(discount)) * half
+    )
+    return rate
+
+
 def kept_margin(
     margin: ArrayLike, discount: float, frequency_error: ArrayLike
 ) -> Floats:
@@ -248,7 +292,7 @@ def kept_margin(
         \\frac{(1 - \\varepsilon)\\kappa}{1 + \\varepsilon - 2\\varepsilon\\kappa} -
         \\frac{1 + \\gamma}2, \\qquad \\kappa = \\frac{1 + \\gamma}2 + C .
 
-    It is at least :math:`C / 2` if :math:`\\varepsilon \\le C / (1 - \\gamma^2 + C)`.
+    It is at least :math:`C / 2` if :math:`\\varepsilon \\le C / (1 - \\gamma^2)`.
 
     Parameters
     ----------

@@ -40,6 +40,7 @@ from ictd_lib import (
     mean_td_errors,
     one_hot_features,
     one_hot_sharpness,
+    orthogonal_rate,
     paper_rate,
     population_kernel,
     random_boyan_chain,
@@ -254,6 +255,39 @@ def test_sharpness_that_one_hot_features_need(capsys):
                 assert ((c > margin) == holds).all()
         total.append(count_distinct(mu))
     enough(total, capsys, "one-hot sharpness")
+
+
+def test_half_is_enough_for_orthogonal_features(capsys):
+    """Chains of every kind, features of any lengths; and contexts, with their boundary."""
+    rng, distinct, contexts = np.random.default_rng(17), [], []
+    for case in all_layers():
+        gamma, size = case.discount, case.transition.shape[-1]
+        lengths = rng.uniform(0, 8, (len(case.stationary), size))
+        scores = lengths[:, :, None] * np.eye(size)
+        kernel = population_kernel(scores, case.stationary)
+        t = layer_operator(kernel, case.transition, gamma, case.step_size[:, None])
+        bound = orthogonal_rate(kernel, gamma, case.step_size)
+        assert (infinity_norm(t) <= bound + 1e-9).all()
+        half = kernel_diagonality(kernel).minimum > 0.5
+        assert (bound[half] < 1).all()
+        distinct.append(count_distinct(kernel[half], case.transition[half]))
+
+        counts, _ = transition_counts(case.transition, 60, rng)
+        visits, arrivals = counts.sum(axis=2), counts.sum(axis=1)
+        covers = (visits > 0).all(axis=1)
+        returned = (visits == arrivals).all(axis=1)[covers]
+        visits, counts = visits[covers], counts[covers]
+        kernel = population_kernel(scores[covers], visits)
+        t = layer_operator(kernel, counts / visits[:, :, None], gamma)
+        bound = orthogonal_rate(kernel, gamma) + np.where(returned, 0, 2 * gamma / 60)
+        assert (infinity_norm(t) <= bound + 1e-12).all()
+        contexts.append(covers.sum())
+    enough(distinct, capsys, "half is enough")
+    enough(contexts, capsys, "half is enough, on contexts")
+    # The bound is attained: two states, one of them always next.
+    kernel = population_kernel(5 * np.eye(2), [0.5, 0.5])
+    norm = infinity_norm(layer_operator(kernel, [[0, 1], [1, 0]], 0.0))
+    assert norm == pytest.approx(orthogonal_rate(kernel, 0.0), abs=TINY)
 
 
 def test_sharpness_by_hand():
