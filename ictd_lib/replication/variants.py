@@ -110,6 +110,12 @@ VARIANTS = (
         {"value_scale": 0.1},
     ),
     Variant(
+        "weights-0.3",
+        "initial scale",
+        "The same, more often: the larger the first weights, the less the first force decides.",
+        {"value_scale": 0.3},
+    ),
+    Variant(
         "scores-0.5", "initial scale", "Random attention first.", {"score_scale": 0.5}
     ),
     Variant(
