@@ -50,6 +50,7 @@ from book.tools.canonical import KERNELSPEC, ROOT, canonical, to_text
 
 CHAPTERS = ROOT / "book" / "chapters"
 NOTEBOOKS = ROOT / "book" / "notebooks"
+DATA = ROOT / "book" / "data"
 STATUS = ROOT / "book" / "status.json"
 # A fixed place, since a fresh list of fonts takes seconds; no user's matplotlibrc is read there.
 FONT_CACHE = ROOT / "_build" / "matplotlib"
@@ -167,7 +168,7 @@ def write_status(status: dict[str, Any]) -> None:
 
 
 def inputs_digest(name: str, chapter: bytes) -> str:
-    """Return a digest of what a notebook is made from: its chapter's content and the library."""
+    """Return a digest of what a notebook is made from: its chapter, the library, data it names."""
     digest = hashlib.sha256()
     library = [
         path
@@ -175,7 +176,8 @@ def inputs_digest(name: str, chapter: bytes) -> str:
         if path.is_file() and "__pycache__" not in path.parts
     ]
     files = {CHAPTERS / f"{name}.md": chapter}
-    files |= {path: path.read_bytes() for path in library}
+    data = [path for path in sorted(DATA.glob("*")) if path.name.encode() in chapter]
+    files |= {path: path.read_bytes() for path in library + data}
     for path, content in files.items():
         digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode())
         digest.update(content.replace(b"\r\n", b"\n") + b"\0")

@@ -137,3 +137,19 @@ def test_a_difference_of_any_kind_is_seen() -> None:
         other = copy.deepcopy(chapter)
         change(other)
         assert notebooks.pair_differences(chapter, other), json.dumps(other)
+
+
+def test_a_notebook_is_made_from_the_data_that_its_chapter_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    monkeypatch.setattr(notebooks, "CHAPTERS", tmp_path)
+    monkeypatch.setattr(notebooks, "DATA", tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    rows = tmp_path / "data" / "rows.npz"
+    rows.write_bytes(b"1")
+    naming, silent = b'np.load("../data/rows.npz")', b"nothing"
+    before = [notebooks.inputs_digest("a", text) for text in (naming, silent)]
+    rows.write_bytes(b"2")
+    after = [notebooks.inputs_digest("a", text) for text in (naming, silent)]
+    assert before[0] != after[0] and before[1] == after[1]
