@@ -20,6 +20,7 @@ SOURCES = (
     "shift",
     "contraction",
     "pretraining",
+    "eigenvalues",
 )
 
 
