@@ -116,9 +116,6 @@ VARIANTS = (
         {"value_scale": 0.3},
     ),
     Variant(
-        "scores-0.5", "initial scale", "Random attention first.", {"score_scale": 0.5}
-    ),
-    Variant(
         "no-masks",
         "masks",
         "All entries of V and A are free; on tokens, so a short run, at rates that they bear.",
