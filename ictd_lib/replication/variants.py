@@ -48,10 +48,10 @@ _THETA_STAR = {
 }
 #: At the standard rates the many free entries of V diverge.
 _SHORT = {
-    "n": 60,
+    "n": 50,
     "test_pool": 32,
     "batch": 32,
-    "steps": 200,
+    "steps": 150,
     "value_rate": 0.01,
     "score_rate": 0.03,
 }
@@ -69,19 +69,19 @@ VARIANTS = (
         "neu",
         "objective",
         "The norm of the expected update, minimised directly, is content with values of zero.",
-        {"objective": "neu"},
+        {"objective": "neu", "steps": 300},
     ),
     Variant(
         "neu-after-td",
         "objective",
         "The same from where 200 steps of TD have led: it holds.",
-        {"objective": "neu", "td_steps": 200},
+        {"objective": "neu", "td_steps": 200, "steps": 400},
     ),
     Variant(
         "neu-from-construction",
         "objective",
         "The same from the construction, which at finite depth and context is no minimiser.",
-        {"objective": "neu", **_THETA_STAR},
+        {"objective": "neu", "steps": 300, **_THETA_STAR},
     ),
     Variant("discount-0.9", "discount", "Values look farther.", {"discount": 0.9}),
     Variant(
