@@ -20,6 +20,8 @@ The modules are read in this order, and each depends only on those before it:
 * `ictd_lib.acceleration`, `ictd_lib.momentum`: step sizes across layers, and a remembered velocity
 * `ictd_lib.traces`, `ictd_lib.average_reward`, `ictd_lib.rewards`: other signals than TD(0)'s
 * `ictd_lib.interval`: states on an interval, none of them seen twice
+* `ictd_lib.pretraining`: training it by TD on random chains (needs torch)
+* `ictd_lib.replication`: the same from many seeds, on Dask (needs distributed; its rows can be read without)
 * `ictd_lib.pictures`, `ictd_lib.figures`: how the book draws, and its figures that move
 """
 
