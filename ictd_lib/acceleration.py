@@ -65,10 +65,17 @@ def residual_matrix(drift: ArrayLike, step_sizes: ArrayLike) -> Floats:
     Returns
     -------
     (S, S) array
+
+    Raises
+    ------
+    ValueError
+        If an argument has the wrong shape.
     """
-    B = checked_drift(drift)
+    B, steps = checked_drift(drift), as_floats("step_sizes", step_sizes)
+    if steps.ndim != 1:
+        raise ValueError(f"step_sizes: got shape {steps.shape}, expected (L,)")
     product = np.eye(len(B))
-    for alpha in as_floats("step_sizes", step_sizes):
+    for alpha in steps:
         product = product - alpha * (B @ product)
     return product
 
@@ -213,7 +220,7 @@ def best_constant_step(eigenvalues: ArrayLike) -> ConstantStep:
     apart = squared[up] != squared[across]
     up, across = up[apart], across[apart]
     meet = 2 * (real[up] - real[across]) / (squared[up] - squared[across])
-    tried = np.concatenate([[0.0], real / squared, meet])
+    tried = np.concatenate([[0.0], (1 / nu).real, meet])  # Re(1/nu): the vertices
     rates = np.abs(1 - tried[:, None] * nu).max(axis=1)
     best = int(rates.argmin())
     return ConstantStep(float(tried[best]), float(rates[best]))
@@ -412,10 +419,14 @@ def layers_to(
         known = len(done)
         if not np.array_equal(steps[:known], done):  # not the same steps and more
             known, product = 0, np.eye(len(B))
-        for alpha in steps[known:]:
-            product = product - alpha * (B @ product)
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # diverged: not below anything
+            for alpha in steps[known:]:
+                product = product - alpha * (B @ product)
+            error = np.abs(product).sum(axis=1).max()
         done = steps
-        if np.abs(product).sum(axis=1).max() <= accuracy:
+        if error <= accuracy:
             return layers
     return None
 
@@ -425,14 +436,15 @@ def fewest_layers(accuracy: float, eigenvalues: ArrayLike, at_most: int = 100) -
 
     The smallest ``L`` whose `best_polynomial` isn't proved to be above
     :math:`\\varepsilon`: a lower bound for step sizes and momenta of every kind, in every
-    norm, that know the spectrum. At most the number of distinct eigenvalues.
+    norm, that know the spectrum. At most the number of distinct eigenvalues, conjugates
+    included.
 
     Parameters
     ----------
     accuracy : float
         :math:`\\varepsilon`, at least 1e-6 (below that the linear program isn't reliable).
     eigenvalues : (m,) array
-        :math:`\\nu_i` of the drift.
+        :math:`\\nu_i` of the drift; conjugates may be left out.
     at_most : int
         Where to stop looking.
 
@@ -448,7 +460,8 @@ def fewest_layers(accuracy: float, eigenvalues: ArrayLike, at_most: int = 100) -
     if not 1e-6 <= accuracy < 1:
         raise ValueError(f"accuracy: got {accuracy}, expected 1e-6 <= accuracy < 1")
     nu = checked_eigenvalues(eigenvalues)
-    low, high = 0, min(len(nu), checked_count("at_most", at_most, at_least=1))
+    distinct = len(np.unique(np.concatenate([nu, nu.conj()])))
+    low, high = 0, min(distinct, checked_count("at_most", at_most, at_least=1))
     while high - low > 1:  # `low` isn't enough; the value falls with the degree
         middle = (low + high) // 2
         if best_polynomial(nu, middle).lower > accuracy:

@@ -35,6 +35,8 @@ from ictd_lib.preconditioning import rescaled_steps, reversing_weights, sink_ste
 NEGLIGIBLE = 1e-7
 #: Logits of transitions, and coordinates of features, go up to these.
 LARGEST_LOGIT, LARGEST_FEATURE = 12.0, 6.0
+#: Where features may lie: see `decode`.
+SHAPES = ("free", "sphere", "orthogonal")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,7 @@ def search(
     rng : numpy.random.Generator
         Source of all randomness.
     discount : float
-        :math:`\\gamma`, more than 0.
+        :math:`\\gamma`, at least 0 and less than 1.
     generations : int
         Of differential evolution, 60 chains each, at least 1.
     polish : int
@@ -143,7 +145,7 @@ def search(
 def decode(
     parameters: Floats, n_states: int, discount: float, shape: str
 ) -> ChainStack:
-    """ChainStack and features from numbers between -1 and 1.
+    """Chains and features from numbers between -1 and 1.
 
     Parameters
     ----------
@@ -160,6 +162,8 @@ def decode(
     -------
     ChainStack
     """
+    if shape not in SHAPES:
+        raise ValueError(f"shape: got {shape!r}, expected one of {list(SHAPES)}")
     count, size = len(parameters), n_states
     logits = LARGEST_LOGIT * parameters[:, : size * size].reshape(count, size, size)
     rows = np.exp(logits - logits.max(axis=-1, keepdims=True))

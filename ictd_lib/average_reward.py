@@ -23,8 +23,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ictd_lib.chain import stationary_distribution
-from ictd_lib.checks import Floats, as_floats, checked_count, checked_vector
+from ictd_lib.chain import stationary_distribution, stochastic_matrix
+from ictd_lib.checks import (
+    Floats,
+    as_floats,
+    checked_count,
+    checked_vector,
+    within_range,
+)
 from ictd_lib.context import Context
 from ictd_lib.kernel import checked_weights
 
@@ -81,10 +87,17 @@ def differential_td(
     ------
     ValueError
         If an argument isn't what it must be.
+    OverflowError
+        If it diverges until a value is beyond the range of floats.
     """
     k = checked_weights(context, weights)
     iterations = checked_count("iterations", iterations, at_least=0)
-    for name, number in (("step_size", step_size), ("average_step", average_step)):
+    gain = float(context.rewards.mean()) if average is None else average
+    for name, number in (
+        ("step_size", step_size),
+        ("average_step", average_step),
+        ("average", gain),
+    ):
         if not np.isfinite(number):
             raise ValueError(f"{name}: got {number}, expected a finite number")
     values = np.empty((iterations + 1, context.n_states))
@@ -92,15 +105,17 @@ def differential_td(
     values[0] = (
         0 if initial is None else checked_vector("initial", initial, context.n_states)
     )
-    averages[0] = context.rewards.mean() if average is None else average
-    for t in range(iterations):
-        v = values[t]
-        errors = (
-            context.rewards - averages[t] + v[context.successors] - v[context.sources]
-        )
-        values[t + 1] = v + step_size * (k @ errors)
-        averages[t + 1] = averages[t] + average_step * errors.mean()
-    return Differential(values, averages)
+    averages[0] = gain
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below, as an error
+        for t in range(iterations):
+            v = values[t]
+            change = v[context.successors] - v[context.sources]
+            errors = context.rewards - averages[t] + change
+            values[t + 1] = v + step_size * (k @ errors)
+            averages[t + 1] = averages[t] + average_step * errors.mean()
+    return Differential(
+        within_range("values", values), within_range("average", averages)
+    )
 
 
 def poisson_solution(transition: ArrayLike, reward: ArrayLike) -> tuple[Floats, float]:
@@ -123,11 +138,11 @@ def poisson_solution(transition: ArrayLike, reward: ArrayLike) -> tuple[Floats, 
     Raises
     ------
     ValueError
-        If there is more than one closed class.
+        If an argument isn't what it must be, or there is more than one closed class.
     """
-    mu = stationary_distribution(transition)
+    P = stochastic_matrix(transition)
+    mu = stationary_distribution(P)
     r = checked_vector("reward", reward, len(mu))
-    P = as_floats("transition", transition)
     gain = float(mu @ r)
     # Adding 1 mu^T, which is 0 on the solution, makes the equations regular.
     h = np.linalg.solve(np.eye(len(mu)) - P + mu, r - gain)

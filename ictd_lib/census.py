@@ -1,6 +1,6 @@
 """A census: how often each condition holds on random chains, and how often TD diverges.
 
-ChainStack of three kinds, as stacks of one size each, so that a hundred thousand take seconds:
+Chains of three kinds, as stacks of one size each, so that a hundred thousand take seconds:
 
 * *boyan*: random Boyan chains;
 * *dirichlet*: rows from a Dirichlet distribution whose concentration is itself random, mixed
@@ -111,6 +111,8 @@ def random_chains(
     size = checked_count("n_states", n_states, at_least=2)
     dimensions = checked_count("dimensions", dimensions, at_least=1)
     gammas = [checked_discount(g) for g in discounts]
+    if not gammas:
+        raise ValueError(f"discounts: got {discounts!r}, expected at least one")
     if not 0 < scales[0] <= scales[1] < np.inf:
         raise ValueError(f"scales: got {scales}, expected 0 < lowest <= highest")
     family = np.arange(count) % len(FAMILIES)
@@ -265,6 +267,8 @@ def census(
     ValueError
         If an argument isn't what it must be.
     """
+    if not len(states):
+        raise ValueError(f"states: got {states!r}, expected at least one number")
     parts = [
         examine(random_chains(count, size, rng, **drawn))  # type: ignore[arg-type]
         for size in states

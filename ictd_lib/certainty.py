@@ -227,9 +227,16 @@ def expected_sup_norm(
     """
     sigma = as_floats("covariance", covariance)
     draws = checked_count("draws", draws, at_least=2)
-    if sigma.ndim != 2 or not np.allclose(sigma, sigma.T, rtol=1e-9, atol=0):
+    if sigma.ndim != 2 or sigma.shape[0] != sigma.shape[1] or sigma.size == 0:
         raise ValueError(
-            f"covariance: got shape {sigma.shape}, expected a symmetric matrix (S, S)"
+            f"covariance: got shape {sigma.shape}, expected a square matrix (S, S), S >= 1"
+        )
+    # Against the largest entry: a small one may be a rounding error of products of large ones.
+    apart, scale = np.abs(sigma - sigma.T).max(), np.abs(sigma).max()
+    if not apart <= 1e-9 * scale < np.inf:
+        raise ValueError(
+            f"covariance: got entries up to {scale:g} and opposite ones that differ by up to "
+            f"{apart:g}, expected a symmetric matrix of finite numbers"
         )
     eigenvalues, axes = np.linalg.eigh(sigma)
     if eigenvalues.min() < -1e-9 * max(eigenvalues.max(), 0.0):
@@ -253,7 +260,7 @@ def confidence_band(
     """Band around certainty equivalence that holds the true values, with no free constant.
 
     With probability at least :math:`1 - \\delta` over the contexts of length ``n`` (of any
-    chain, from any start), at once for all states on a context that covers,
+    chain whose rewards are a function of the state, from any start), at once for all states on a context that covers,
 
     .. math::
 

@@ -258,12 +258,13 @@ def _assess(layer: _Layer, about: str) -> Certificate:
     steps = layer.steps()
     weights = reversing_weights(g, mu, steps)
     spectrum = kernel_spectrum(steps[:, None] * layer.kernel(), weights)
+    ratio = np.sqrt(predecessor_ratio(P, weights))
     bounds = {
         "spread of the normaliser, gamma sqrt(f) (R + 1/R)/2": spread_radius(
             g, mu, gamma, sink=layer.sink, excess=layer.excess
         ),
-        "predecessors, gamma sqrt(kappa)": gamma
-        * np.sqrt(predecessor_ratio(P, weights)),
+        # Without a discount the next state doesn't matter, however rare.
+        "predecessors, gamma sqrt(kappa)": gamma * ratio if gamma > 0 else 0.0,
         "numerical radius, w": numerical_radius(P, weights, gamma),
     }
     for title, bound in bounds.items():
@@ -272,7 +273,7 @@ def _assess(layer: _Layer, about: str) -> Certificate:
     if layer.plain:
         found.append(_centred(layer, weights, spectrum))
         found.append(_orthogonal(layer))
-        found += _few_states(layer, spectrum)
+        found += _few_states(layer)
     enough = min(
         float(sharp_sink(g, mu, P, gamma)),
         float(sink_bound(g, mu, gamma, layer.excess)),
@@ -307,8 +308,10 @@ def _obstacle(g: Floats) -> str:
             "their values never changes"
         )
     d = np.diagonal(g)
-    # Scaled to ones on the diagonal, which doesn't change the signs of the eigenvalues.
-    lowest = np.linalg.eigvalsh(np.exp(g - (d[:, None] + d[None]) / 2))[0]
+    # Scaled to ones on the diagonal, which doesn't change the signs of the eigenvalues. More
+    # than 1 beside it is indefinite already, and needn't overflow to show it.
+    scaled = np.exp(np.minimum(g - (d[:, None] / 2 + d[None] / 2), 30.0))
+    lowest = np.linalg.eigvalsh(scaled)[0]
     if lowest < -len(g) * _scale(g):
         return f"exp(scores) isn't positive definite: an eigenvalue is {lowest:.2g}, scaled"
     return ""
@@ -333,6 +336,8 @@ def _by_radius(
     why = f"{symbol} = {bound:.4f}, needs less than 1"
     if bound >= 1 - MARGIN:
         return Condition(name, False, why)
+    if not np.isfinite(pace):
+        return Condition(name, False, why + "; weights beyond the range of floats")
     if pace >= longest * (1 - MARGIN):
         why += f"; alpha lambda_max = {pace:.4f}, needs less than {longest:.4f}"
         return Condition(name, False, why)
@@ -373,20 +378,22 @@ def _orthogonal(layer: _Layer) -> Condition:
         return Condition(name, False, why)
     if layer.step_size > 1:
         return Condition(name, False, "needs a step size of at most 1")
-    weight = np.expm1(margin) * layer.mu / layer.mu.sum()
+    with np.errstate(over="ignore"):  # infinite: a state that listens to itself alone
+        weight = np.expm1(margin) * layer.mu / layer.mu.sum()
     share = float((1 - 1 / (1 + weight)).min())
     why = f"different states score {off[0]:.4g}, min a(s) = {share:.4f}"
     return Condition(name, True, why, 1 - layer.step_size * (1 - gamma) * share)
 
 
-def _few_states(layer: _Layer, spectrum: Spectrum) -> list[Condition]:
+def _few_states(layer: _Layer) -> list[Condition]:
     g, gamma, alpha = layer.scores, layer.discount, layer.step_size
     always = "they always converge"
     if alpha > 1:
         return []
     if len(g) == 2:
         c = gamma * (float(np.trace(layer.transition)) - 1)
-        other = abs(1 - alpha * (1 - c) * float(spectrum.second))
+        second = float(np.trace(layer.kernel())) - 1  # the other eigenvalue is 1
+        other = abs(1 - alpha * (1 - c) * second)
         rate = max(1 - alpha * (1 - gamma), other)
         return [Condition("two states", True, always, rate)]
     level = float(np.ptp(np.diagonal(g))) <= _scale(g)

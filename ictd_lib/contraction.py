@@ -186,12 +186,13 @@ def one_hot_sharpness(
             f"margin: got {margin}, expected 0 <= margin < (1 - discount) / 2 = "
             f"{(1 - discount) / 2:g}"
         )
-    kappa = (1 + discount) / 2 + margin
+    # 1 - kappa as a difference of what was compared: more than 0, however close they are.
+    kappa, rest = (1 + discount) / 2 + margin, (1 - discount) / 2 - margin
     rarest = mu.min(axis=-1)
     total = mu.sum(axis=-1)
     with np.errstate(divide="ignore"):  # a single state: any sharpness will do
         odds = np.log(total - rarest) - np.log(rarest)
-    sharpness: Floats = np.maximum(odds + np.log(kappa / (1 - kappa)), 0.0)
+    sharpness: Floats = np.maximum(odds + np.log(kappa / rest), 0.0)
     return sharpness
 
 
@@ -269,8 +270,8 @@ def orthogonal_rate(
 
     Notes
     -----
-    The book's own. It needs that the kernel weighs by the stationary distribution, so it
-    holds for no other pair of stochastic matrices.
+    The book's own. It needs that the kernel weighs by the stationary distribution: for other
+    pairs of stochastic matrices it may fail.
     """
     half = 2 * kernel_diagonality(kernel).minimum - 1
     rate: Floats = (

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ictd_lib.checks import Floats, as_floats, checked_discount
-from ictd_lib.preconditioning import log_normaliser, square_stack
+from ictd_lib.preconditioning import checked_sink, log_normaliser, square_stack
 
 #: Directions in which the numerical range of a matrix that isn't non-negative is measured.
 DIRECTIONS = 16
@@ -135,7 +135,7 @@ def centred_radius(
     discount : float or (...) array
         :math:`\\gamma`, at least 0 and less than 1.
     pace : float or (...) array
-        :math:`a`, more than 0 and less than 2.
+        :math:`a`; the theorem of `centred_rate` asks for more than 0 and less than 2.
 
     Returns
     -------
@@ -201,7 +201,8 @@ def predecessor_ratio(transition: ArrayLike, weights: ArrayLike) -> Floats:
     pi = _weights(weights, p.shape[-1])
     flow = (pi[..., None, :] @ p)[..., 0, :]
     empty = (pi == 0).any(axis=-1)
-    ratios = flow / np.where(pi == 0, 1.0, pi)
+    with np.errstate(over="ignore"):  # a weight of 1e-310, say: no bound
+        ratios = flow / np.where(pi == 0, 1.0, pi)
     result: Floats = np.where(empty, np.inf, ratios.max(axis=-1))
     return result
 
@@ -315,11 +316,11 @@ def spread_radius(
         If an argument isn't what it must be.
     """
     lam = log_normaliser(scores, stationary)
-    b = as_floats("sink", sink)
-    with np.errstate(divide="ignore", over="ignore"):  # log 0: no sink
+    b, g = checked_sink(sink), _inflated(discount, excess)
+    with np.errstate(divide="ignore"):  # log 0: no sink
         raised = np.logaddexp(lam, np.log(b)[..., None])
-        half = (raised.max(axis=-1) - raised.min(axis=-1)) / 2
-        bound: Floats = _inflated(discount, excess) * np.cosh(half)
+    half = (raised.max(axis=-1) - raised.min(axis=-1)) / 2
+    bound: Floats = _times_exp(g / 2, half) + _times_exp(g / 2, -half)
     return bound
 
 
@@ -362,13 +363,10 @@ def sink_bound(
     lam = log_normaliser(scores, stationary)
     g = _inflated(discount, excess)
     squared = (g / (1 + np.sqrt(np.maximum(1 - g**2, 0.0)))) ** 2
-    with np.errstate(over="ignore", divide="ignore"):
-        top, low = np.exp(lam.max(axis=-1)), np.exp(lam.min(axis=-1))
-        high = np.where(
-            squared > 0, squared * top, 0.0
-        )  # 0 times infinity: no discount
-        bound = np.maximum(high - np.minimum(low, high), 0.0) / (1 - squared)
-    result: Floats = np.where(g < 1, bound, np.inf)
+    top, low = lam.max(axis=-1), lam.min(axis=-1)
+    needed = np.maximum(squared - np.exp(low - top), 0.0)
+    size = needed / np.where(g < 1, 1 - squared, 1.0)
+    result: Floats = np.where(g < 1, _times_exp(size, top), np.inf)
     return result
 
 
@@ -391,11 +389,12 @@ def universal_sink(largest_score: ArrayLike, discount: float | Floats) -> Floats
     Returns
     -------
     (...) array
-        It suffices by itself, not only everything beyond it.
+        It suffices by itself, not only everything beyond it. Infinite beyond the range of
+        floats.
     """
     gamma = _discounts(discount)
     size: Floats = (1 / np.sqrt(1 - gamma**2) - 1) / 2
-    return size * np.exp(as_floats("largest_score", largest_score))
+    return _times_exp(size, as_floats("largest_score", largest_score))
 
 
 def sharp_sink(
@@ -452,8 +451,7 @@ def sharp_sink(
     half = vectors / np.sqrt(np.where(definite[..., None], values, 1.0))[..., None, :]
     pencil = half.mT @ ((scaled + scaled.mT) / 2) @ half
     lowest = np.linalg.eigvalsh((pencil + pencil.mT) / 2)[..., 0]
-    with np.errstate(over="ignore"):
-        bound = np.maximum(-lowest, 0.0) * np.exp(top)
+    bound = _times_exp(np.maximum(-lowest, 0.0), top)
     result: Floats = np.where(definite, bound, np.inf)
     return result
 
@@ -482,9 +480,24 @@ def energy(errors: ArrayLike, kernel: ArrayLike, weights: ArrayLike) -> Floats:
     Returns
     -------
     (...) array
+
+    Raises
+    ------
+    ValueError
+        If an argument isn't what it must be.
     """
-    e, pi = as_floats("errors", errors), as_floats("weights", weights)
-    solved = np.linalg.solve(square_stack("kernel", kernel), e[..., None])[..., 0]
+    e, m = as_floats("errors", errors), square_stack("kernel", kernel)
+    if e.ndim == 0 or e.shape[-1] != m.shape[-1]:
+        raise ValueError(
+            f"errors: got shape {e.shape}, expected (..., {m.shape[-1]}), one for each state"
+        )
+    pi = _weights(weights, m.shape[-1])
+    try:
+        solved = np.linalg.solve(m, e[..., None])[..., 0]
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "kernel: got a singular matrix, expected an invertible one"
+        ) from None
     result: Floats = (pi * e * solved).sum(axis=-1)
     return result
 
@@ -535,21 +548,37 @@ def _non_negative(transition: ArrayLike) -> Floats:
 
 def _weights(weights: ArrayLike, n_states: int) -> Floats:
     pi = as_floats("weights", weights)
-    if pi.ndim == 0 or pi.shape[-1] != n_states or not (pi >= 0).all():
+    if pi.ndim == 0 or pi.shape[-1] != n_states or not _finite(pi):
         raise ValueError(
-            f"weights: got shape {pi.shape}, expected numbers >= 0 of shape (..., {n_states})"
+            f"weights: got {pi} of shape {pi.shape}, expected finite numbers >= 0 of shape "
+            f"(..., {n_states})"
         )
     return pi
 
 
 def _inflated(discount: ArrayLike, excess: ArrayLike) -> Floats:
     """:math:`\\gamma\\sqrt f`: the discount, as if ``P`` could expand by :math:`\\sqrt f`."""
-    result: Floats = _discounts(discount) * np.sqrt(1 + as_floats("excess", excess))
+    beyond = as_floats("excess", excess)
+    if not _finite(beyond):
+        raise ValueError(f"excess: got {excess!r}, expected finite numbers >= 0")
+    result: Floats = _discounts(discount) * np.sqrt(1 + beyond)
     return result
+
+
+def _finite(numbers: Floats) -> bool:
+    """Whether all are finite and at least 0."""
+    return bool(((numbers >= 0) & (numbers < np.inf)).all())
+
+
+def _times_exp(factor: Floats, exponent: Floats) -> Floats:
+    """:math:`f e^x` for :math:`f \\ge 0`: infinite beyond the floats, but 0 if ``f`` is 0."""
+    with np.errstate(over="ignore", invalid="ignore"):  # 0 times infinity
+        product: Floats = np.where(factor > 0, factor * np.exp(exponent), 0.0)
+    return product
 
 
 def _discounts(discount: ArrayLike) -> Floats:
     gamma = as_floats("discount", discount)
-    for extreme in (gamma.min(), gamma.max()):
+    for extreme in (gamma.min(initial=0.0), gamma.max(initial=0.0)):
         checked_discount(float(extreme))
     return gamma

@@ -73,10 +73,20 @@ def drift_eigenvalues(
     Returns
     -------
     (..., S) complex array
+
+    Raises
+    ------
+    ValueError
+        If they aren't square matrices of one size.
     """
-    p = square_stack("transition", transition)
+    m, p = square_stack("kernel", kernel), square_stack("transition", transition)
+    if p.shape[-1] != m.shape[-1]:
+        raise ValueError(
+            f"transition: got shape {p.shape}, expected (..., {m.shape[-1]}, {m.shape[-1]}) "
+            "like the kernel"
+        )
     gamma = as_floats("discount", discount)[..., None, None]
-    drift = square_stack("kernel", kernel) @ (np.eye(p.shape[-1]) - gamma * p)
+    drift = m @ (np.eye(p.shape[-1]) - gamma * p)
     return np.linalg.eigvals(drift).astype(np.complex128)
 
 

@@ -63,6 +63,8 @@ def cosine_reward(points: ArrayLike, coefficients: ArrayLike) -> Floats:
     (...) array
     """
     x, c = as_floats("points", points), as_floats("coefficients", coefficients)
+    if c.ndim != 1:
+        raise ValueError(f"coefficients: got shape {c.shape}, expected (m,)")
     series: Floats = np.cos(np.pi * x[..., None] * np.arange(len(c))) @ c
     return series
 
@@ -93,7 +95,7 @@ def walk_values(
     """
     _check_width(width)
     c = as_floats("coefficients", coefficients)
-    decay = np.exp(-((np.pi * width * np.arange(len(c))) ** 2) / 2)
+    decay = np.exp(-((np.pi * width * np.arange(c.size).reshape(c.shape)) ** 2) / 2)
     return cosine_reward(points, c / (1 - checked_discount(discount) * decay))
 
 
@@ -119,6 +121,10 @@ def path_context(rewards: ArrayLike, queries: int = 0, closed: bool = False) -> 
         Over ``n + 1 + queries`` states, or ``n + queries`` if closed.
     """
     received = as_floats("rewards", rewards)
+    if received.ndim != 1 or len(received) == 0:
+        raise ValueError(
+            f"rewards: got shape {received.shape}, expected (n,) with n >= 1 transitions"
+        )
     n = len(received)
     states = np.arange(n + 1) % n if closed else np.arange(n + 1)
     extra = checked_count("queries", queries, at_least=0)

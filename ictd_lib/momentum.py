@@ -20,12 +20,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ictd_lib.acceleration import (
+    Complexes,
     check_interval,
     checked_drift,
     checked_eigenvalues,
     stable_order,
 )
-from ictd_lib.checks import Floats, as_floats, checked_discount, checked_vector
+from ictd_lib.checks import (
+    Floats,
+    as_floats,
+    checked_discount,
+    checked_vector,
+    within_range,
+)
 from ictd_lib.context import Context
 from ictd_lib.kernel import checked_weights
 from ictd_lib.td import td_errors
@@ -64,11 +71,11 @@ def paired_momenta(step_sizes: ArrayLike) -> tuple[Floats, Floats]:
     flat = np.abs(steps.imag) <= 1e-12 * np.abs(steps)
     above = steps[~flat & (steps.imag > 0)]
     below = steps[~flat & (steps.imag < 0)].conj()
-    above, below = np.sort(above), np.sort(below)
-    if len(above) != len(below) or not np.allclose(above, below, rtol=1e-6):
+    if not _same_numbers(above, below):
         raise ValueError(
             f"step_sizes: got {steps}, expected complex ones in conjugate pairs"
         )
+    above = np.sort(above)
     single = steps[flat].real
     pairs = np.abs(above)
     omega = np.column_stack([np.zeros(len(above)), 2 * above.real / pairs - 2])
@@ -164,6 +171,13 @@ def momentum_td(
     -------
     (L + 1, S) array
         Every iterate.
+
+    Raises
+    ------
+    ValueError
+        If an argument isn't what it must be.
+    OverflowError
+        If it diverges until a value is beyond the range of floats.
     """
     k = checked_weights(context, weights)
     steps, omega = _schedule(step_sizes, momenta)
@@ -171,10 +185,11 @@ def momentum_td(
     start = np.zeros(context.n_states) if initial is None else initial
     values = [checked_vector("initial", start, context.n_states)]
     velocity = np.zeros(context.n_states)  # v_l - v_(l-1): the row of memory it needs
-    for alpha, w in zip(steps, omega, strict=True):
-        gain = alpha * (k @ td_errors(context, values[-1], discount))
-        velocity = w * velocity + gain
-        values.append(values[-1] + velocity)
+    with np.errstate(over="ignore", invalid="ignore"):  # reported as an error
+        for alpha, w in zip(steps, omega, strict=True):
+            gain = alpha * (k @ td_errors(context, values[-1], discount))
+            velocity = w * velocity + gain
+            values.append(within_range("values", values[-1] + velocity))
     return np.array(values)
 
 
@@ -202,10 +217,25 @@ def momentum_matrix(
     return now
 
 
+def _same_numbers(a: Complexes, b: Complexes) -> bool:
+    # One by one the nearest, since no order of complex numbers survives rounding.
+    left = b.tolist()
+    for number in a if len(a) == len(b) else ():
+        nearest = min(left, key=lambda other: abs(other - number))
+        if abs(nearest - number) > 1e-6 * abs(number):
+            return False
+        left.remove(nearest)
+    return len(a) == len(b)
+
+
 def _schedule(step_sizes: ArrayLike, momenta: ArrayLike) -> tuple[Floats, Floats]:
     steps, omega = as_floats("step_sizes", step_sizes), as_floats("momenta", momenta)
     if steps.ndim != 1 or omega.shape != steps.shape:
         raise ValueError(
             f"step_sizes, momenta: got shapes {steps.shape}, {omega.shape}, expected (L,) both"
+        )
+    if not (np.isfinite(steps).all() and np.isfinite(omega).all()):
+        raise ValueError(
+            f"step_sizes, momenta: got {steps}, {omega}, expected finite numbers"
         )
     return steps, omega

@@ -154,7 +154,7 @@ def layer_operator(
             f"transition: got shape {p.shape}, expected (..., {m.shape[-1]}, {m.shape[-1]}) "
             "like the kernel"
         )
-    step = _steps(step_size)
+    step = _steps(step_size, m.shape[-1])
     if step.ndim:
         step = step[..., None]
     operator: Floats = -step * (m - checked_discount(discount) * (m @ p))
@@ -210,7 +210,12 @@ def residual_operator(
         )
     left = m.any(axis=0)
     back = np.eye(len(m))[left] - checked_discount(discount) * p[left]
-    step = np.broadcast_to(_steps(step_size), len(m))
+    step = _steps(step_size, len(m))
+    if step.ndim > 1:
+        raise ValueError(
+            f"step_size: got shape {step.shape}, expected a number or ({len(m)},)"
+        )
+    step = np.broadcast_to(step, len(m))
     operator: Floats = np.eye(int(left.sum())) - back @ (step[:, None] * m[:, left])
     return operator
 
@@ -243,7 +248,7 @@ def layer_offset(
         raise ValueError(
             f"reward: got shape {r.shape}, expected (..., {m.shape[-1]}), one for each state"
         )
-    offset: Floats = _steps(step_size) * (m @ r[..., None])[..., 0]
+    offset: Floats = _steps(step_size, m.shape[-1]) * (m @ r[..., None])[..., 0]
     return offset
 
 
@@ -306,8 +311,13 @@ def _square(name: str, matrix: ArrayLike) -> Floats:
     return a
 
 
-def _steps(step_size: ArrayLike) -> Floats:
+def _steps(step_size: ArrayLike, n_states: int) -> Floats:
     steps = as_floats("step_size", step_size)
+    if steps.ndim and steps.shape[-1] not in {1, n_states}:
+        raise ValueError(
+            f"step_size: got shape {steps.shape}, expected a number or (..., {n_states}), "
+            "one for each state"
+        )
     if not np.isfinite(steps).all():
         raise ValueError(f"step_size: got {steps}, expected finite numbers")
     return steps

@@ -118,9 +118,7 @@ def sink_steps(scores: ArrayLike, stationary: ArrayLike, sink: ArrayLike) -> Flo
     ValueError
         If an argument isn't what it must be.
     """
-    b = as_floats("sink", sink)
-    if not ((b >= 0) & (b < np.inf)).all():
-        raise ValueError(f"sink: got {sink!r}, expected finite numbers >= 0")
+    b = checked_sink(sink)
     lam = log_normaliser(scores, stationary)
     with np.errstate(divide="ignore"):  # log 0: no sink
         steps: Floats = np.exp(lam - np.logaddexp(lam, np.log(b)[..., None]))
@@ -174,14 +172,13 @@ def linear_preconditioner(features: ArrayLike, stationary: ArrayLike) -> Floats:
     ------
     ValueError
         If an argument isn't what it must be.
+    OverflowError
+        If an entry is beyond the range of floats.
     """
-    x = as_floats("features", features)
-    if x.ndim < 2 or not np.isfinite(x).all():
-        raise ValueError(
-            f"features: got shape {x.shape}, expected finite numbers of shape (..., S, d)"
-        )
+    x = _features(features)
     mu = np.exp(_log_distribution(stationary, x.shape[-2]))
-    return within_range("linear preconditioner", x @ x.mT * mu[..., None, :])
+    with np.errstate(over="ignore", invalid="ignore"):  # reported as an error
+        return within_range("linear preconditioner", x @ x.mT * mu[..., None, :])
 
 
 def key_weights(features: ArrayLike, stationary: ArrayLike) -> Floats:
@@ -207,13 +204,13 @@ def key_weights(features: ArrayLike, stationary: ArrayLike) -> Floats:
     ------
     ValueError
         If an argument isn't what it must be.
+    OverflowError
+        If a squared norm is beyond the range of floats.
     """
-    x = as_floats("features", features)
-    if x.ndim < 2 or not np.isfinite(x).all():
-        raise ValueError(
-            f"features: got shape {x.shape}, expected finite numbers of shape (..., S, d)"
-        )
-    logs = _log_distribution(stationary, x.shape[-2]) + (x**2).sum(axis=-1) / 2
+    x = _features(features)
+    with np.errstate(over="ignore"):  # reported as an error
+        norms = within_range("squared norms", (x**2).sum(axis=-1))
+    logs = _log_distribution(stationary, x.shape[-2]) + norms / 2
     weights: Floats = np.exp(logs - logs.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     return weights
@@ -231,6 +228,23 @@ def square_stack(name: str, matrix: ArrayLike) -> Floats:
             f"{name}: got {a[~np.isfinite(a)][0]}, expected finite numbers"
         )
     return a
+
+
+def checked_sink(sink: ArrayLike) -> Floats:
+    """Sizes of attention sinks, finite and at least 0, as float64, or a `ValueError`."""
+    b = as_floats("sink", sink)
+    if not ((b >= 0) & (b < np.inf)).all():
+        raise ValueError(f"sink: got {sink!r}, expected finite numbers >= 0")
+    return b
+
+
+def _features(features: ArrayLike) -> Floats:
+    x = as_floats("features", features)
+    if x.ndim < 2 or not np.isfinite(x).all():
+        raise ValueError(
+            f"features: got shape {x.shape}, expected finite numbers of shape (..., S, d)"
+        )
+    return x
 
 
 def _log_distribution(stationary: ArrayLike, n_states: int) -> Floats:

@@ -42,10 +42,20 @@ def transition_context(
     Returns
     -------
     Context
+
+    Raises
+    ------
+    ValueError
+        If an argument isn't what it must be, or there is noise and no generator.
     """
     mean = as_floats("rewards", rewards)
-    path = np.asarray(states)
-    sigma = np.broadcast_to(as_floats("noise", noise), mean.shape)
+    if mean.ndim != 2 or mean.shape[0] != mean.shape[1]:
+        raise ValueError(
+            f"rewards: got shape {mean.shape}, expected a square matrix (S, S)"
+        )
+    # A context checks the trajectory before it is used as an index.
+    path = Context(states, np.zeros(max(np.size(states) - 1, 0)), len(mean)).states
+    sigma = np.broadcast_to(_deviations(noise, mean.shape), mean.shape)
     received = mean[path[:-1], path[1:]]
     if sigma.any():
         if rng is None:
@@ -83,6 +93,11 @@ def target_variance(
     Returns
     -------
     (S,) array
+
+    Raises
+    ------
+    ValueError
+        If an argument isn't what it must be.
     """
     P = stochastic_matrix(transition)
     gamma = checked_discount(discount)
@@ -91,11 +106,14 @@ def target_variance(
         raise ValueError(
             f"rewards: got shape {mean.shape}, expected {P.shape}, one for each transition"
         )
+    if not np.isfinite(mean).all():
+        raise ValueError(f"rewards: got {mean}, expected finite numbers")
+    sigma = _deviations(noise, P.shape)
     r = (P * mean).sum(axis=1)
     values = np.linalg.solve(np.eye(len(P)) - gamma * P, r)
     # The mean of the target is v itself, by the Bellman equation.
     away = mean + gamma * values - values[:, None]
-    variance: Floats = (P * (away**2 + np.square(noise))).sum(axis=1)
+    variance: Floats = (P * (away**2 + sigma**2)).sum(axis=1)
     return variance
 
 
@@ -137,3 +155,13 @@ def noisy_covariance(
     root = np.linalg.solve(system, np.diag(np.sqrt(variance / mu)))
     covariance: Floats = root @ root.T
     return covariance
+
+
+def _deviations(noise: ArrayLike | float, shape: tuple[int, ...]) -> Floats:
+    sigma = as_floats("noise", noise)
+    if sigma.shape not in {(), shape} or not ((sigma >= 0) & (sigma < np.inf)).all():
+        raise ValueError(
+            f"noise: got {sigma}, expected finite numbers >= 0: one, or one for each of "
+            f"{shape}"
+        )
+    return sigma

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ictd_lib.chain import stochastic_matrix
-from ictd_lib.checks import Floats, checked_discount
+from ictd_lib.checks import Floats, as_floats, checked_discount
 from ictd_lib.context import Context
 from ictd_lib.kernel import checked_weights
 
@@ -82,7 +82,9 @@ def lambda_errors(errors: ArrayLike, discount: float, trace: float) -> Floats:
     -------
     (..., n) array
     """
-    summed = np.array(errors, dtype=np.float64)
+    summed = as_floats("errors", errors).copy()
+    if summed.ndim == 0:
+        raise ValueError("errors: got a number, expected shape (..., n)")
     decay = checked_discount(discount) * checked_trace(trace)
     for j in range(summed.shape[-1] - 2, -1, -1):
         summed[..., j] += decay * summed[..., j + 1]
@@ -171,13 +173,15 @@ def lambda_transition(transition: ArrayLike, discount: float, trace: float) -> F
     """
     P = stochastic_matrix(transition)
     decay = checked_discount(discount) * checked_trace(trace)
-    # P and the inverse commute, so that solving from the left is the same.
-    solved = np.linalg.solve(np.eye(len(P)) - decay * P, P)
-    return stochastic_matrix((1 - decay) * solved)
+    # P and the inverse commute, so that solving from the left is the same. Rows sum to
+    # 1/(1 - decay); near 1 their sums are less accurate than their ratios, and are divided by.
+    solved = np.maximum(np.linalg.solve(np.eye(len(P)) - decay * P, P), 0.0)
+    rows: Floats = solved / solved.sum(axis=1, keepdims=True)
+    return rows
 
 
 def sufficient_trace(discount: float, ratio: float) -> float:
-    """The :math:`\\lambda` above which TD(lambda) converges for every chain [ours].
+    """A :math:`\\lambda` above which TD(lambda) converges for every chain [ours].
 
     For :math:`\\lambda > (\\gamma - q)/(\\gamma(1 - q))`, :math:`q = \\sqrt{\\min\\Lambda/\\max\\Lambda}`,
     the condition :math:`\\gamma_\\lambda < q` holds, and with it convergence for distinct
@@ -193,7 +197,11 @@ def sufficient_trace(discount: float, ratio: float) -> float:
     Returns
     -------
     float
-        At least 0, less than 1.
+        At least 0 and at most 1, which it is only by rounding.
+
+    Notes
+    -----
+    Sufficient, not the smallest: chains may converge below it.
     """
     gamma = checked_discount(discount)
     if not 0 < ratio <= 1:

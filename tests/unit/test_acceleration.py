@@ -523,6 +523,35 @@ def test_as_many_layers_as_states_are_exact_where_the_spectrum_is_real():
     assert np.abs(residual_matrix(drift, steps)).max() < 1e-9
 
 
+def test_conjugates_may_be_left_out():
+    """A real polynomial that vanishes at one of a pair has the degree 2."""
+    for nu in ([0.5 + 0.5j], [0.5 + 0.5j, 0.5 - 0.5j], [0.5 + 0.5j] * 3):
+        assert fewest_layers(1e-3, nu) == 2
+    assert fewest_layers(1e-3, [0.5, 0.5]) == 1
+
+
+def test_pairs_are_found_whatever_rounding_does_to_their_order():
+    tiny = np.spacing(1.0)
+    steps = np.array([1 + 2j, 1 + tiny + 3j, 1 + tiny - 2j, 1 - 3j])
+    alphas, omega = paired_momenta(steps)
+    z = np.linspace(-1, 1, 7)
+    for at in z:
+        found = momentum_matrix([[at]], alphas, omega)[0, 0]
+        assert found == pytest.approx(residual_polynomial(steps, at).real, rel=1e-12)
+    with pytest.raises(ValueError, match="conjugate pairs"):
+        paired_momenta([1 + 2j, 1 + 2j, 1 - 2j, 1 - 3j])
+
+
+def test_divergence_beyond_floats():
+    assert layers_to(0.1, 9 * np.eye(2), np.ones) is None
+    assert best_constant_step([1e-200, 1.0]).rate == 1
+    context, _, weights, *_ = a_context()
+    with pytest.raises(OverflowError, match="values: beyond"):
+        momentum_td(context, 50 * weights, 0.5, np.ones(400), np.zeros(400))
+    with pytest.raises(ValueError, match="expected finite"):
+        momentum_td(context, weights, 0.5, [np.nan], [0.0])
+
+
 def test_arguments():
     for call in (
         lambda: chebyshev_step_sizes(0.0, 1.0, 3),
@@ -535,6 +564,8 @@ def test_arguments():
         chebyshev_step_sizes(0.5, 1.0, -1)
     with pytest.raises(ValueError, match="drift"):
         residual_matrix(np.ones((2, 3)), [1.0])
+    with pytest.raises(ValueError, match="step_sizes: got shape"):
+        residual_matrix(np.eye(2), 1.0)
     with pytest.raises(ValueError, match="directions"):
         best_polynomial([1.0], 2, directions=2)
     assert chebyshev_step_sizes(0.5, 1.0, 0).shape == (0,)

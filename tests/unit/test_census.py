@@ -106,9 +106,15 @@ def test_stationary_distributions_of_a_stack():
         ({"dimensions": 0}, "dimensions: got 0"),
         ({"scales": (0, 1)}, r"scales: got \(0, 1\)"),
         ({"discounts": [1.0]}, "discount: got 1"),
+        ({"discounts": []}, r"discounts: got \[\]"),
     ],
 )
 def test_arguments_are_checked(arguments, message):
     given = {"count": 3, "n_states": 3, "rng": np.random.default_rng(0)} | arguments
     with pytest.raises(ValueError, match=message):
         random_chains(**given)
+
+
+def test_a_census_of_no_size():
+    with pytest.raises(ValueError, match=r"states: got \(\)"):
+        census(3, np.random.default_rng(0), states=())

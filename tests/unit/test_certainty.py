@@ -348,6 +348,9 @@ MISSED = Context([0, 0, 2], [1.0, 2.0], 4)
         (lambda: certainty_equivalence(SEEN, 1.0), "discount: got 1.0"),
         (lambda: mean_td_errors(SEEN, [1.0], 0.5), "values: got shape"),
         (lambda: expected_sup_norm([[1, 2], [0, 1]], np.random.default_rng()), "expected a symmetric"),
+        (lambda: expected_sup_norm(np.ones((2, 3)), np.random.default_rng()), r"covariance: got shape \(2, 3\)"),
+        (lambda: expected_sup_norm(np.ones((0, 0)), np.random.default_rng()), r"covariance: got shape \(0, 0\)"),
+        (lambda: expected_sup_norm([[np.nan]], np.random.default_rng()), "covariance: got entries up to nan"),
         (lambda: expected_sup_norm([[0, 1], [1, 0]], np.random.default_rng()), "got the eigenvalue -1"),
         (lambda: expected_sup_norm(np.eye(2), np.random.default_rng(), 1), "draws: got 1"),
         (lambda: confidence_band(MISSED, 0.5, 1, 0.1), "never left states 1, 2, 3"),
@@ -362,6 +365,14 @@ MISSED = Context([0, 0, 2], [1.0, 2.0], 4)
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_rounding_errors_beside_large_entries_leave_a_covariance_symmetric():
+    drawn = [
+        expected_sup_norm([[1, a], [b, 1]], np.random.default_rng(0), 100).mean
+        for a, b in ((0, 0), (1e-17, -2e-17))
+    ]
+    assert drawn[0] == pytest.approx(drawn[1], rel=0.2)
 
 
 def test_many_missed_states_are_not_all_listed():

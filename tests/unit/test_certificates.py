@@ -134,6 +134,22 @@ def test_why_not():
     assert "the last state was left 1 times, needs 9.0" in text
 
 
+def test_scores_beyond_the_exponential():
+    context = Context([0, 1, 0, 0, 1, 1, 0], np.zeros(6), 2)
+    for scores in (
+        np.diag([1000.0, 900.0]),
+        np.diag([1e300, 0.0]),
+        np.array([[1000.0, 999], [999, 1000]]),
+    ):
+        for gamma in (0.0, 0.9):
+            found = certificate(context, scores, gamma)
+            assert "two states" in found.held
+            assert found.radius <= found.rate + 1e-12
+    for scores in (np.array([[0.0, 1000], [1000, 0]]), -np.diag([1000.0, 900.0])):
+        found = certificate(context, scores, 0.9)
+        assert "isn't positive definite" in str(found)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -299,6 +299,14 @@ def test_sharpness_by_hand():
     assert tiny == pytest.approx(np.log(3) + 300 * np.log(10), rel=1e-14)
 
 
+def test_sharpness_of_the_last_margin_before_the_largest():
+    """Near the end of the interval :math:`\\kappa` rounds to 1, but the sharpness is finite."""
+    margin = float(np.nextafter(0.35, 0))
+    assert (1 + 0.3) / 2 + margin == 1
+    left = (1 - 0.3) / 2 - margin
+    assert one_hot_sharpness([1, 1], 0.3, margin) == pytest.approx(-np.log(left))
+
+
 def test_the_margin_that_a_context_keeps(capsys):
     """Visit frequencies within a factor 1 +- eps: no less than `kept_margin`, and attained."""
     rng, distinct = np.random.default_rng(6), []

@@ -1,6 +1,7 @@
 """Each theorem on more than 10,000 instances on which its hypothesis holds, and its identities."""
 
 from fractions import Fraction
+from itertools import pairwise
 from math import comb, prod
 
 import mpmath
@@ -16,7 +17,7 @@ from convergence_cases import (
     tolerance,
 )
 
-from ictd_lib.adversary import STATEMENTS, search
+from ictd_lib.adversary import STATEMENTS, decode, search
 from ictd_lib.convergence import (
     centred_radius,
     centred_rate,
@@ -662,6 +663,44 @@ def test_the_adversary_checks_its_arguments():
         search("none", 3, np.random.default_rng(0))
 
 
+def test_the_adversary_knows_three_shapes():
+    with pytest.raises(ValueError, match="shape: got 'cube'"):
+        decode(np.zeros((1, 8)), 2, 0.9, "cube")
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("low", [0.0, 800.0, 999.0, 1e300])
+def test_scores_beyond_the_exponential(low, gamma):
+    """A sink is 0, a float or infinite, but never NaN; without a discount none is needed."""
+    g, mu, P = np.diag([1000.0, low]), [0.375, 0.625], [[0.5, 0.5], [0.3, 0.7]]
+    bounds = [
+        sharp_sink(g, mu, P, gamma),
+        sink_bound(g, mu, gamma),
+        universal_sink(g.max(), gamma),
+    ]
+    assert not np.isnan(bounds).any()
+    assert all(a <= b for a, b in pairwise(bounds))
+    spread = spread_radius(g, mu, gamma)
+    if gamma == 0:
+        assert bounds == [0, 0, 0] and spread == 0
+    else:
+        assert bounds[-1] == np.inf and spread > gamma
+
+
+def test_a_sink_is_a_float_as_long_as_it_can_be():
+    """Adding a constant to all scores multiplies every sink by its exponential."""
+    g, mu, P = np.diag([6.0, 0.0]), [0.05, 0.95], [[0.05, 0.95], [0.05, 0.95]]
+    for constant in (10.0, 300.0, 690.0):
+        for sink in (
+            lambda g: sink_bound(g, mu, 0.9),
+            lambda g: sharp_sink(g, mu, P, 0.999),
+            lambda g: universal_sink(g.max(), 0.9),
+        ):
+            assert sink(g) > 0
+            expected = np.log(sink(g)) + constant
+            assert np.log(sink(g + constant)) == pytest.approx(expected, rel=1e-12)
+
+
 def test_one_state_and_arguments():
     one = np.ones((1, 1))
     assert numerical_radius(one, [1.0], 0.9) == pytest.approx(0.9)
@@ -670,13 +709,22 @@ def test_one_state_and_arguments():
     assert np.isinf(numerical_radius(np.eye(2), [1.0, 0.0], 0.9))
     assert np.isinf(predecessor_ratio(np.eye(2), [1.0, 0.0]))
     assert np.isinf(centred_radius(np.eye(2), [1.0, 0.0], 0.9))
+    assert np.isinf(predecessor_ratio([[0.5, 0.5], [0.5, 0.5]], [1.0, 1e-310]))
+    assert numerical_radius(np.ones((0, 2, 2)), np.ones((0, 2)), []).shape == (0,)
     assert sink_bound(np.zeros((2, 2)), [1, 1], 0.0) == 0
     assert np.isinf(sink_bound(np.zeros((2, 2)), [1, 1], 0.9, excess=1.0))
     for call, message in (
         (lambda: numerical_radius([[-1.0]], [1], 0.9), "transition: got the entry -1"),
         (lambda: numerical_radius(one, [-1.0], 0.9), "weights: got"),
         (lambda: numerical_radius(one, [1.0], 1.0), "discount: got 1"),
+        (lambda: numerical_radius(one, [np.inf], 0.9), "weights: got"),
         (lambda: sharp_sink(one, [0.0], one, 0.9), "stationary: "),
+        (lambda: spread_radius(one, [1.0], 0.9, sink=-1), "sink: got -1"),
+        (lambda: spread_radius(one, [1.0], 0.9, excess=-2), "excess: got -2"),
+        (lambda: energy([1.0, 2.0], one, [1.0]), "errors: got shape"),
+        (lambda: energy([1.0], one, [1.0, 2.0]), "weights: got"),
+        (lambda: energy([1.0], 0 * one, [1.0]), "kernel: got a singular matrix"),
+        (lambda: drift_eigenvalues(one, np.eye(2), 0.9), "transition: got shape"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

@@ -113,6 +113,13 @@ def test_counts_do_for_the_stationary_distribution():
     np.testing.assert_allclose(flow, flow.T, rtol=1e-12)
 
 
+def test_features_too_large_for_floats():
+    with pytest.raises(OverflowError, match="linear preconditioner"):
+        linear_preconditioner([[1e200], [1.0]], [1, 1])
+    with pytest.raises(OverflowError, match="squared norms"):
+        key_weights([[1e200], [1.0]], [1, 1])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

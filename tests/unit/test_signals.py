@@ -640,10 +640,57 @@ def test_arguments():
         (lambda: sufficient_trace(0.9, 0.0), "ratio"),
         (lambda: differential_td(context, weights, -1), "iterations"),
         (lambda: differential_td(context, weights, 1, step_size=np.nan), "step_size"),
+        (
+            lambda: differential_td(context, weights, 1, average=np.nan),
+            "average: got nan",
+        ),
+        (lambda: lambda_errors([1j], 0.9, 0.5), "errors: got complex"),
+        (lambda: lambda_errors(1.0, 0.9, 0.5), "errors: got a number"),
+        (lambda: transition_context([0, 2, 1], WILD[:2, :2]), "states: got values"),
+        (lambda: transition_context([0.0, 1.0], WILD), "states: got dtype"),
+        (lambda: transition_context([0, 1], WILD[:2]), "rewards: got shape"),
+        (lambda: transition_context([0, 1], WILD, noise=1.0), "rng: got None"),
+        (lambda: transition_context([0, 1], WILD, noise=-1.0), "noise: got -1"),
+        (lambda: transition_context([0, 1], WILD, noise=[1, 2, 3]), "noise: got"),
+        (lambda: target_variance(WILD, WILD, 0.5, np.nan), "noise: got nan"),
+        (lambda: target_variance(WILD, np.nan * WILD, 0.5), "rewards: got"),
+        (lambda: path_context([], closed=True), r"rewards: got shape \(0,\)"),
+        (lambda: path_context(1.0), r"rewards: got shape \(\)"),
+        (lambda: cosine_reward([0.5], 1.0), "coefficients: got shape"),
+        (lambda: walk_values([0.5], 1.0, 0.1, 0.9), "coefficients: got shape"),
         (lambda: reflecting_walk(-1, 0.1, np.random.default_rng(0)), "steps"),
     ):
         with pytest.raises(ValueError, match=name):
             call()
+
+
+def test_differential_td_that_overflows_says_so():
+    _, context, weights = a_context(0)
+    with pytest.raises(OverflowError, match="values: beyond"):
+        differential_td(context, 50 * weights, 400)
+
+
+def test_the_poisson_equation_is_that_of_the_chain_whose_rows_sum_to_1():
+    P = np.array([[0.5, 0.5000004], [0.3, 0.7]])
+    found = poisson_solution(P, [1, 0])
+    exact = poisson_solution(P / P.sum(axis=1, keepdims=True), [1, 0])
+    np.testing.assert_allclose(found[0], exact[0], rtol=1e-12)
+    assert found[1] == pytest.approx(exact[1], rel=1e-12)
+
+
+def test_the_chain_of_lambda_is_a_chain_near_discount_1():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        size = int(rng.integers(2, 8))
+        kept = np.where(rng.random((size, size)) < 0.6, 0, rng.random((size, size)))
+        kept += 0.01 * np.roll(np.eye(size), 1, axis=1)
+        P = kept / kept.sum(axis=1, keepdims=True)
+        found = lambda_transition(P, 1 - 1e-11, 1.0)
+        assert (found >= 0).all()
+        np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+        # At the limit every row is the stationary distribution.
+        mu = stationary(P[None])[0]
+        np.testing.assert_allclose(found, np.tile(mu, (size, 1)), atol=1e-6)
 
 
 def test_an_open_path_may_have_a_growing_mode_and_a_closed_one_has_none():
