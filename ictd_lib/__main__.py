@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from ictd_lib.pretraining import Recipe
@@ -79,9 +79,17 @@ ABOUT_MEASURES = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line; what would be right is what ``--help`` is for."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line and end with status 2."""
+        self.exit(2, f"{self.prog}: error: {message}\n")
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the command line's grammar."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="python -m ictd_lib",
         description="Pretrain Transformers by temporal-difference learning, and see what they become.",
     )
@@ -247,7 +255,14 @@ def _evaluate(options: argparse.Namespace) -> None:
     from ictd_lib.pretraining import draw_exam, draw_pools, load_run, measure
 
     torch.set_num_threads(1)
-    run = load_run(options.checkpoint)
+    if not options.checkpoint.is_file():
+        raise ValueError(f"checkpoint: got {options.checkpoint}, expected a file")
+    try:
+        run = load_run(options.checkpoint)
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"checkpoint: got {options.checkpoint}, expected one that `train` has written"
+        ) from None
     recipe = _examined(run.recipe, _changes(options))
     seed = run.seed if options.seed is None else options.seed
     _, test = draw_pools(recipe, seed)
@@ -300,6 +315,8 @@ def _device(name: str) -> str:
         kind = torch.device(name).type
     except RuntimeError:
         raise ValueError(f"device: got {name!r}, expected cpu or cuda") from None
+    if kind not in ("cpu", "cuda"):
+        raise ValueError(f"device: got {name!r}, expected cpu or cuda")
     if kind == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device: got {name}, but torch finds no GPU here")
     return name
@@ -307,8 +324,11 @@ def _device(name: str) -> str:
 
 def _check_writable(name: str, path: Path) -> None:
     """Say now, and not after the training, that a file can't be written."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise ValueError(f"{name}: got {path}, expected a file in an existing folder")
+    writable = path if path.exists() else path.parent
+    if path.is_dir() or not path.parent.is_dir() or not os.access(writable, os.W_OK):
+        raise ValueError(
+            f"{name}: got {path}, expected a file in a folder that can be written to"
+        )
 
 
 def _measures(found: dict[str, float]) -> str:
