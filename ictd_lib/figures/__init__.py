@@ -15,6 +15,7 @@ come with ``pip install 'ictd-lib[run]'``.
 from ictd_lib.figures.contraction import contraction_figure
 from ictd_lib.figures.dual_head import dual_head_steps
 from ictd_lib.figures.eigenvalues import eigenvalues_figure
+from ictd_lib.figures.policy_evaluation import policy_evaluation_figure
 from ictd_lib.figures.pretraining import pretraining_figure
 from ictd_lib.figures.shift import shift_figure
 from ictd_lib.figures.weighted_td import weighted_td_playground
@@ -23,6 +24,7 @@ __all__ = [
     "contraction_figure",
     "dual_head_steps",
     "eigenvalues_figure",
+    "policy_evaluation_figure",
     "pretraining_figure",
     "shift_figure",
     "weighted_td_playground",

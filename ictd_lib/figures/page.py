@@ -21,6 +21,7 @@ SOURCES = (
     "contraction",
     "pretraining",
     "eigenvalues",
+    "policy_evaluation",
 )
 
 
