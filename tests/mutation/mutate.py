@@ -111,9 +111,19 @@ def check(fault: Fault | None) -> Result:
         _check_the_copy_is_imported(tree, environment)
         name = fault.notebook if fault else ""
         book = f"book/notebooks/{name}.ipynb" if name else "book/notebooks"
-        unit, unit_said = _status([*PYTEST, "tests/unit"], tree, environment)
+        unit, unit_said = _status(
+            [*PYTEST, *_unit_tests(tree, fault)], tree, environment
+        )
         notebook, notebook_said = _status([*PYTEST, *NBVAL, book], tree, environment)
     return Result(unit, notebook, unit_said + notebook_said)
+
+
+def _unit_tests(tree: Path, fault: Fault | None) -> list[str]:
+    """All files of unit tests; first those that name the module with the fault: one failure is enough."""
+    module = Path(fault.file).stem if fault else ""
+    files = sorted((tree / "tests" / "unit").glob("test_*.py"))
+    files.sort(key=lambda file: module not in file.read_text("utf-8"))
+    return [str(file.relative_to(tree)) for file in files]
 
 
 def _check_the_copy_is_imported(tree: Path, environment: dict[str, str]) -> None:
