@@ -61,9 +61,12 @@ def write_pages(folder: Path, **bodies: str) -> None:
 
 
 def settle(page: Page) -> None:
-    """Wait for the next drawing, and for what is said after it."""
+    """Wait for the next drawing, and for what is said after it, the first one included."""
     page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
-    page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
+    page.wait_for_function(
+        "() => !document.querySelector('[aria-busy=true]') && "
+        "[...document.querySelectorAll('.ictd-status')].every((node) => node.textContent)"
+    )
 
 
 def picture(page: Page) -> str:
