@@ -86,7 +86,7 @@ class Recipe:
     pool: int = 2048
     test_pool: int = 512
     batch: int = 64
-    steps: int = 600
+    steps: int = 450
     objective: str = "td"
     td_steps: int = 0
     masks: bool = True
@@ -95,7 +95,7 @@ class Recipe:
     value_scale: float = 0.02
     score_scale: float = 0.1
     value_rate: float = 0.05
-    score_rate: float = 0.15
+    score_rate: float = 0.17
     final_rate: float = 0.01
     clip: float = 1.0
     dtype: str = "float32"

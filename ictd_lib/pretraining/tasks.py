@@ -311,19 +311,22 @@ def walk(chains: Chains, steps: int, generator: Generator) -> Tensor:
     steps = checked_count("steps", steps, at_least=1)
     count, size, _ = chains.transition.shape
     device = chains.transition.device
-    state = torch.randint(size, (count,), generator=generator, device=device)
+    state = torch.randint(size, (count, 1), generator=generator, device=device)
     uniform = _Uniform(generator, chains.transition.dtype)(0, 1, (steps, count, 1))
     rows = chains.transition.cumsum(dim=-1)
     # Sums end a rounding error beside 1. From the last possible successor on they are more
     # than any uniform number, so that neither it nor one after it is reached by mistake.
     rows = rows.masked_fill(rows >= rows[..., -1:], 2.0).reshape(count * size, size)
-    first = torch.arange(count, device=device) * size
-    path = [state]
-    for u in uniform:
-        row = rows.index_select(0, first + state)
-        state = torch.searchsorted(row, u, right=True)[:, 0]
-        path.append(state)
-    return torch.stack(path, dim=-1)
+    first = torch.arange(count, device=device)[:, None] * size
+    # A step is three small operations: what they write to is allocated once.
+    path = state.new_empty((steps + 1, count, 1))
+    path[0] = state
+    place, row = torch.empty_like(state), rows.new_empty((count, size))
+    for u, here, there in zip(uniform, path[:-1], path[1:], strict=True):
+        torch.add(first, here, out=place)
+        torch.index_select(rows, 0, place[:, 0], out=row)
+        torch.searchsorted(row, u, right=True, out=there)
+    return path[..., 0].T.contiguous()
 
 
 def count_states(states: Tensor, reward: Tensor) -> Summary:
