@@ -225,7 +225,8 @@ const stage = (() => {
     let asked = 0; // at most one drawing a frame, however many changes there were
     let saying = 0;
     function later() {
-      status.setAttribute("aria-busy", "true"); // until it says what is drawn
+      clearTimeout(saying); // what was about to be said is no longer what is drawn
+      status.setAttribute("aria-busy", "true");
       asked = asked || requestAnimationFrame(redraw);
     }
     function redraw() {
@@ -235,7 +236,7 @@ const stage = (() => {
       const { summary, alarm } = draw(state);
       root.classList.toggle("ictd-alarm", Boolean(alarm));
       // A screen reader hears where the figure came to rest, not every frame on the way.
-      clearTimeout(saying);
+      clearTimeout(saying); // the first drawing, and none after it, comes without a call of later()
       status.setAttribute("aria-live", playing.playing() ? "off" : "polite");
       saying = setTimeout(
         () => {
