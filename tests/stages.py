@@ -29,7 +29,7 @@ RUFF = str(Path(PYTHON).with_name("ruff"))
 PYTEST = f"{PYTHON} -m pytest -q -p no:cacheprovider"
 NBVAL = (
     f"{PYTEST} --nbval --nbval-current-env --nbval-cell-timeout=600 "
-    "--nbval-sanitize-with tests/notebooks/sanitize.cfg book/notebooks"
+    "--nbval-sanitize-with tests/notebooks/sanitize.cfg book/notebooks book/assignments/notebooks"
 )
 PYTEST_COUNT = re.compile(r"^[= ]*(\d+ [a-z]+.* in \d[\d.]*s|no tests ran.*)\b.*$")
 

@@ -1,18 +1,22 @@
-"""Format the code and sort its imports: Python files, and the code cells of the chapters in place."""
+"""Format the code and sort its imports: Python files, and the code cells of chapters and assignments in place."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 from book.tools.canonical import ROOT
-from book.tools.notebooks import CHAPTERS, chapter_names, read_chapter
+from book.tools.notebooks import CHAPTERS, all_names, read_chapter, text_path
 
 RUFF = str(Path(sys.executable).with_name("ruff"))
 SORT_IMPORTS = ("check", "--quiet", "--select", "I", "--fix")
 FORMAT = ("format",)
 # Not the notebooks: they follow their chapters.
 FOLDERS = [
-    str(ROOT / name) for name in ("ictd_lib", "book/_ext", "book/tools", "tests")
+    str(ROOT / name)
+    for name in (
+        *("ictd_lib", "book/_ext", "book/tools", "tests"),
+        "book/assignments/notebooks/checks",
+    )
 ]
 
 
@@ -30,8 +34,8 @@ def formatted(source: str) -> str:
 
 
 def format_chapter(name: str) -> bool:
-    """Format a chapter's code cells; the rest of its text stays as it is. Return whether it changed."""
-    path = CHAPTERS / f"{name}.md"
+    """Format the code cells of a chapter or assignment; the rest of its text stays as it is. Return whether it changed."""
+    path = text_path(name)
     text = before = path.read_text(encoding="utf-8")
     for cell in read_chapter(name).cells:
         if cell.cell_type == "code" and not cell.source.lstrip().startswith("%"):
@@ -47,7 +51,7 @@ def main() -> int:
     """Format everything."""
     for step in SORT_IMPORTS, FORMAT:
         subprocess.run([RUFF, *step, *FOLDERS], check=True)
-    for name in chapter_names():
+    for name in all_names():
         if format_chapter(name):
             print(f"{name}: code cells formatted")
     return 0

@@ -5,6 +5,9 @@
     python -m book.tools.notebooks --check         execute nothing; say what is out of date
     python -m book.tools.notebooks --out DIR       all of them into DIR, the repository untouched
 
+Assignments (book/assignments/text/*.md, book/assignments/notebooks/*.ipynb) are treated alike. They
+bear the names of their chapters, so here, and in the record, one is called assignments/03-tsm.
+
 What decides is the content of the files, as recorded in book/status.json, never their dates: those
 mean nothing after a clone. The record also keeps each notebook's run time, peak memory and versions,
 apart from the notebook, whose bytes are the same every time it is executed.
@@ -51,12 +54,17 @@ from book.tools.canonical import KERNELSPEC, ROOT, canonical, to_text
 CHAPTERS = ROOT / "book" / "chapters"
 NOTEBOOKS = ROOT / "book" / "notebooks"
 DATA = ROOT / "book" / "data"
+ASSIGNMENT_TEXTS = ROOT / "book" / "assignments" / "text"
+ASSIGNMENT_NOTEBOOKS = ROOT / "book" / "assignments" / "notebooks"
 STATUS = ROOT / "book" / "status.json"
+#: How the name of an assignment begins; no chapter's does.
+ASSIGNMENT = "assignments/"
 # A fixed place, since a fresh list of fonts takes seconds; no user's matplotlibrc is read there.
 FONT_CACHE = ROOT / "_build" / "matplotlib"
 
 # What a reader's laptop and a Binder session can be asked for.
 MAX_SECONDS = 60.0
+MAX_ASSIGNMENT_SECONDS = 20.0
 MAX_MEGABYTES = 1500.0
 RECORDED_PACKAGES = ("anywidget", "ipywidgets", "matplotlib", "numpy", "scipy", "torch")
 THREAD_VARIABLES = (
@@ -97,14 +105,53 @@ def chapter_names() -> list[str]:
     return sorted(path.stem for path in CHAPTERS.glob("*.md"))
 
 
+def assignment_names() -> list[str]:
+    """Return the names of all assignments, in order."""
+    return sorted(ASSIGNMENT + path.stem for path in ASSIGNMENT_TEXTS.glob("*.md"))
+
+
+def all_names() -> list[str]:
+    """Return the names of all that is executed: chapters, then assignments."""
+    return chapter_names() + assignment_names()
+
+
+def is_assignment(name: str) -> bool:
+    """Tell whether a name is that of an assignment."""
+    return name.startswith(ASSIGNMENT)
+
+
+def text_path(name: str) -> Path:
+    """Return the file that people edit."""
+    folder = ASSIGNMENT_TEXTS if is_assignment(name) else CHAPTERS
+    return folder / f"{name.removeprefix(ASSIGNMENT)}.md"
+
+
+def notebook_path(name: str) -> Path:
+    """Return the file of the executed notebook."""
+    folder = ASSIGNMENT_NOTEBOOKS if is_assignment(name) else NOTEBOOKS
+    return folder / f"{name.removeprefix(ASSIGNMENT)}.ipynb"
+
+
+def text_label(name: str) -> str:
+    """Return how messages call the file that people edit."""
+    folder = "assignments/text" if is_assignment(name) else "chapters"
+    return f"book/{folder}/{name.removeprefix(ASSIGNMENT)}.md"
+
+
+def notebook_label(name: str) -> str:
+    """Return how messages call the notebook."""
+    folder = "assignments/notebooks" if is_assignment(name) else "notebooks"
+    return f"book/{folder}/{name.removeprefix(ASSIGNMENT)}.ipynb"
+
+
 def read_source(name: str) -> Source:
     """Read a chapter as a notebook without outputs, with digests of the bytes that were read."""
-    content = (CHAPTERS / f"{name}.md").read_bytes().replace(b"\r\n", b"\n")
+    content = text_path(name).read_bytes().replace(b"\r\n", b"\n")
     try:
         notebook = jupytext.reads(content.decode(), fmt="md:myst")
     except ValueError as error:
         raise ChapterError(
-            f"book/chapters/{name}.md can't be read: {_first_line(error)}"
+            f"{text_label(name)} can't be read: {_first_line(error)}"
         ) from None
     return Source(notebook, _digest(content), inputs_digest(name, content))
 
@@ -116,7 +163,7 @@ def read_chapter(name: str) -> Any:
 
 def read_notebook(name: str) -> Any | None:
     """Read a chapter's stored notebook, or return None where there is none."""
-    path = NOTEBOOKS / f"{name}.ipynb"
+    path = notebook_path(name)
     if not path.exists():
         return None
     try:
@@ -129,7 +176,7 @@ def read_notebook(name: str) -> Any | None:
         nbformat.ValidationError,
     ) as error:
         raise ChapterError(
-            f"book/notebooks/{name}.ipynb is no notebook ({_first_line(error)}); "
+            f"{notebook_label(name)} is no notebook ({_first_line(error)}); "
             f"to make it anew: make notebooks CHAPTERS={name} ALL=1"
         ) from None
 
@@ -168,20 +215,31 @@ def write_status(status: dict[str, Any]) -> None:
 
 
 def inputs_digest(name: str, chapter: bytes) -> str:
-    """Return a digest of what a notebook is made from: its chapter, the library, data it names."""
+    """Return a digest of what a notebook is made from: its text, the library, data and checks it names."""
     digest = hashlib.sha256()
     library = [
         path
         for path in sorted((ROOT / "ictd_lib").rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     ]
-    files = {CHAPTERS / f"{name}.md": chapter}
+    files = {text_path(name): chapter}
     data = [path for path in sorted(DATA.glob("*")) if path.name.encode() in chapter]
-    files |= {path: path.read_bytes() for path in library + data}
+    checks = check_files(chapter.decode()) if is_assignment(name) else []
+    files |= {path: path.read_bytes() for path in library + data + checks}
     for path, content in files.items():
         digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode())
         digest.update(content.replace(b"\r\n", b"\n") + b"\0")
     return digest.hexdigest()
+
+
+def check_files(text: str) -> list[Path]:
+    """Return the files of the package `checks` that an assignment's text needs: all but other ones' modules."""
+    folder = ASSIGNMENT_NOTEBOOKS / "checks"
+    own = re.findall(r"^\s*from checks import (\w+)", text, flags=re.MULTILINE)
+    shared = ("__init__", "engine", "values")
+    return [
+        path for stem in (*shared, *own) if (path := folder / f"{stem}.py").exists()
+    ]
 
 
 # --- Pairs ---------------------------------------------------------------------------------------
@@ -214,7 +272,7 @@ def problem_with(name: str, status: dict[str, Any]) -> str | None:
         return f"notebook and chapter differ: {differences[0]}"
     if record.get("inputs") != source.inputs:
         return "the chapter or ictd_lib changed since the notebook was executed"
-    written = _digest((NOTEBOOKS / f"{name}.ipynb").read_bytes())
+    written = _digest(notebook_path(name).read_bytes())
     if record.get("notebook", written) != written:
         return "the notebook was changed after its execution"
     return None
@@ -222,9 +280,11 @@ def problem_with(name: str, status: dict[str, Any]) -> str | None:
 
 def stray_notebooks() -> list[str]:
     """Return notebooks that have no chapter."""
-    return sorted(
-        {path.stem for path in NOTEBOOKS.glob("*.ipynb")} - set(chapter_names())
-    )
+    chapters = {path.stem for path in NOTEBOOKS.glob("*.ipynb")}
+    assignments = {
+        ASSIGNMENT + path.stem for path in ASSIGNMENT_NOTEBOOKS.glob("*.ipynb")
+    }
+    return sorted((chapters | assignments) - set(all_names()))
 
 
 def edited_alone(name: str, status: dict[str, Any]) -> bool:
@@ -372,7 +432,7 @@ def execute(
             km=kernel,
             timeout=600,
             store_widget_state=False,  # a figure that moves is stored as its page's HTML
-            resources={"metadata": {"path": str(NOTEBOOKS)}},
+            resources={"metadata": {"path": str(notebook_path(name).parent)}},
             on_cell_start=starting,
             on_cell_complete=ended,
         )
@@ -415,7 +475,7 @@ def _place(name: str, notebook: Any, index: int) -> str:
         i for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"
     ]
     number = code_cells.index(index) + 1 if index in code_cells else 0
-    return f"book/chapters/{name}.md, code cell {number} (cell {index} of the notebook)"
+    return f"{text_label(name)}, code cell {number} (cell {index} of the notebook)"
 
 
 def status_record(source: Source, run: Run, threads: int) -> dict[str, Any]:
@@ -448,7 +508,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m book.tools.notebooks", description="Execute the chapters."
     )
     parser.add_argument(
-        "names", nargs="*", metavar="CHAPTER", help="default: every chapter"
+        "names",
+        nargs="*",
+        metavar="CHAPTER",
+        help="or assignments/NAME; default: every chapter and every assignment",
     )
     parser.add_argument(
         "--all", action="store_true", help="also those that did not change"
@@ -470,8 +533,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--out must be a folder, not the file {options.out}")
     if options.threads < 1:
         parser.error(f"--threads must be at least 1, not {options.threads}")
-    known = chapter_names()
-    names = [Path(name).stem for name in options.names] or known
+    known = all_names()
+    names = [_name(given) for given in options.names] or known
     for name in names:
         if name not in known:
             parser.error(
@@ -497,6 +560,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _name(given: str) -> str:
+    """The name that somebody means who gives it, or a file's path."""
+    path = Path(given)
+    return (ASSIGNMENT if "assignments" in path.parts[:-1] else "") + path.stem
+
+
 def _check(names: list[str], status: dict[str, Any]) -> int:
     problems = {
         name: problem for name in names if (problem := problem_with(name, status))
@@ -513,8 +582,8 @@ def _refuse_to_lose_edits(names: list[str], status: dict[str, Any]) -> None:
     for name in names:
         if edited_alone(name, status):
             raise ChapterError(
-                f"book/notebooks/{name}.ipynb was edited, book/chapters/{name}.md was not. To keep the edit:\n"
-                f"    .venv/bin/jupytext --to md:myst book/notebooks/{name}.ipynb -o book/chapters/{name}.md\n"
+                f"{notebook_label(name)} was edited, {text_label(name)} was not. To keep the edit:\n"
+                f"    .venv/bin/jupytext --to md:myst {notebook_label(name)} -o {text_label(name)}\n"
                 f"to drop it:\n    make notebooks CHAPTERS={name} ALL=1"
             )
 
@@ -529,8 +598,6 @@ def _execute_all(
     if not names:
         print("Every notebook is up to date.")
         return
-    folder = out or NOTEBOOKS
-    folder.mkdir(parents=True, exist_ok=True)
     warm_fonts(python)
     cells = sum(
         cell.cell_type == "code" for name in names for cell in read_chapter(name).cells
@@ -548,28 +615,31 @@ def _execute_all(
             )
             if read_source(name).inputs != source.inputs:
                 raise ChapterError(
-                    f"book/chapters/{name}.md or ictd_lib changed during the execution, "
+                    f"{text_label(name)} or ictd_lib changed during the execution, "
                     "of which nothing was kept. Run `make notebooks` again."
                 )
-            write(folder / f"{name}.ipynb", to_text(run.notebook))
+            path = out / f"{name}.ipynb" if out else notebook_path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path, to_text(run.notebook))
             if out is None:
                 status[name] = status_record(source, run, threads)
                 write_status(status)
             tqdm.write(f"{name}: {run.seconds:.1f} s, {run.megabytes:.0f} MB")
-            for limit in over_limits(run.seconds, run.megabytes):
+            for limit in over_limits(name, run.seconds, run.megabytes):
                 tqdm.write(f"{name}: {limit}", file=sys.stderr)
 
 
-def over_limits(seconds: float, megabytes: float) -> Iterator[str]:
+def over_limits(name: str, seconds: float, megabytes: float) -> Iterator[str]:
     """Say which limits an execution broke."""
-    if seconds > MAX_SECONDS:
-        yield f"{seconds:.0f} s is over the {MAX_SECONDS:.0f} s that a reader should wait"
+    most = MAX_ASSIGNMENT_SECONDS if is_assignment(name) else MAX_SECONDS
+    if seconds > most:
+        yield f"{seconds:.0f} s is over the {most:.0f} s that a reader should wait"
     if megabytes > MAX_MEGABYTES:
         yield f"{megabytes:.0f} MB is over the {MAX_MEGABYTES:.0f} MB that a free session has"
 
 
 def _forget_strays(status: dict[str, Any]) -> None:
-    known = set(chapter_names())
+    known = set(all_names())
     if set(status) - known:
         write_status({name: status[name] for name in known & set(status)})
 

@@ -33,6 +33,9 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("chapters", "notebooks"):
         (tmp_path / name).mkdir()
         monkeypatch.setattr(notebooks, name.upper(), tmp_path / name)
+    monkeypatch.setattr(notebooks, "ASSIGNMENT_TEXTS", tmp_path / "assignments")
+    monkeypatch.setattr(notebooks, "ASSIGNMENT_NOTEBOOKS", tmp_path / "assignments")
+    (tmp_path / "assignments").mkdir()
     monkeypatch.setattr(notebooks, "STATUS", tmp_path / "status.json")
     monkeypatch.setattr(notebooks, "ROOT", tmp_path)
     (tmp_path / "ictd_lib").mkdir()
@@ -70,6 +73,33 @@ def test_a_chapter_is_executed_once_and_again_when_it_or_the_library_changes(
     assert notebooks.main([]) == 0
     assert notebooks.main(["--check"]) == 0
     assert stored.read_text("utf-8") == first
+
+
+def test_an_assignment_beside_the_chapter_of_its_name_is_executed_with_its_checks(
+    scratch: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chapter(scratch, "print(1)")
+    folder = scratch / "assignments"
+    cells = cell("from checks import own as check\nprint(check.answer)")
+    (folder / "00-scratch.md").write_text(HEADER + "# Assignment\n\n" + cells)
+    (folder / "checks").mkdir()
+    for stem, text in (("own", "answer = 41"), ("other", ""), ("values", "")):
+        (folder / "checks" / f"{stem}.py").write_text(text)
+    assert notebooks.main([]) == 0
+    stored = folder / "00-scratch.ipynb"
+    assert "41\\n" in stored.read_text("utf-8")
+    record = json.loads((scratch / "status.json").read_text("utf-8"))
+    assert sorted(record) == ["00-scratch", "assignments/00-scratch"]
+    (folder / "checks" / "other.py").write_text("x = 1")
+    assert notebooks.main(["--check"]) == 0
+    (folder / "checks" / "own.py").write_text("answer = 42")
+    capsys.readouterr()
+    assert notebooks.main(["--check"]) == 1
+    assert capsys.readouterr().err.startswith("assignments/00-scratch: ")
+    assert notebooks.main(["book/assignments/text/00-scratch.md"]) == 0
+    assert "42\\n" in stored.read_text("utf-8")
+    (folder / "00-scratch.md").unlink()
+    assert notebooks.stray_notebooks() == ["assignments/00-scratch"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Each chapter and its notebook are one text, and the table of contents lists exactly those."""
+"""Each chapter, each assignment, and its notebook are one text; the contents list the chapters, all of them."""
 
 import copy
 import json
@@ -13,7 +13,7 @@ from book.tools.canonical import ROOT, canonical, to_text
 from tests.project.binder import locked_versions
 
 NAMES = notebooks.chapter_names()
-each_chapter = pytest.mark.parametrize("name", NAMES)
+each_notebook = pytest.mark.parametrize("name", notebooks.all_names())
 
 
 def stored(name: str) -> Any:
@@ -26,27 +26,27 @@ def test_there_are_chapters() -> None:
     assert NAMES
 
 
-@each_chapter
+@each_notebook
 def test_chapter_and_notebook_have_the_same_inputs(name: str) -> None:
     differences = notebooks.pair_differences(notebooks.read_chapter(name), stored(name))
     assert not differences, "edit the chapter, then run `make notebooks`"
 
 
-@each_chapter
+@each_notebook
 def test_notebook_was_executed_from_this_chapter_and_this_library(name: str) -> None:
     assert notebooks.problem_with(name, notebooks.read_status()) is None
 
 
-@each_chapter
+@each_notebook
 def test_notebook_is_stored_in_its_canonical_form(name: str) -> None:
     """One that was saved by hand holds its editor's clock times and identifiers."""
-    path = notebooks.NOTEBOOKS / f"{name}.ipynb"
+    path = notebooks.notebook_path(name)
     assert path.read_text("utf-8") == to_text(canonical(stored(name))), (
         "run `make notebooks ALL=1`"
     )
 
 
-@each_chapter
+@each_notebook
 def test_every_cell_was_executed_in_order(name: str) -> None:
     cells = [cell for cell in stored(name).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
@@ -61,7 +61,7 @@ def exemptions(notebook: Any) -> list[str]:
     return found + [cell.source for cell in notebook.cells if "NBVAL_" in cell.source]
 
 
-@each_chapter
+@each_notebook
 def test_no_cell_is_exempt_from_being_run_and_compared(name: str) -> None:
     assert exemptions(stored(name)) == []
 
@@ -74,17 +74,17 @@ def test_exemptions_are_seen() -> None:
     assert exemptions(nbformat.v4.new_notebook(cells=[cell]))
 
 
-@each_chapter
+@each_notebook
 def test_recorded_execution_kept_to_the_limits_and_to_the_lock(name: str) -> None:
     record = notebooks.read_status()[name]
-    over = notebooks.over_limits(record["seconds"], record["peak_megabytes"])
+    over = notebooks.over_limits(name, record["seconds"], record["peak_megabytes"])
     assert list(over) == []
     locked = locked_versions(record["python"].rpartition(".")[0])
     assert set(record["packages"]) == set(notebooks.RECORDED_PACKAGES)
     assert record["packages"].items() <= locked.items()
 
 
-@each_chapter
+@each_notebook
 def test_notebook_says_when_a_cell_wrote_to_the_error_stream(name: str) -> None:
     for cell in stored(name).cells:
         streams = [output.get("name") for output in cell.get("outputs", [])]
