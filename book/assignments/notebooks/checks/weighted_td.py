@@ -379,7 +379,7 @@ def _order_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _order_residual(value: Any, *inputs: Any) -> np.ndarray:
-    value, (features, sharpnesses, iterations, discount, *all_left) = _asked(
+    value, (features, sharpnesses, iterations, discount, *ignored) = _asked(
         value, inputs
     )
     states, rewards = value
@@ -389,11 +389,13 @@ def _order_residual(value: Any, *inputs: Any) -> np.ndarray:
         scores = inner_product_scores(features, sharpness)
         v = weighted_softmax_td(context, scores, discount, iterations)[-1]
         lead.append(v[0] - v[1])
-    needed = 0 if all_left else float(not context.covers())
-    too_large = max(np.abs(context.rewards).max() - 1, 0)
-    return np.array(
-        [max(0.001 - lead[0], 0), max(0.001 + lead[1], 0), too_large, needed]
-    )
+    faults = {
+        "low": max(0.001 - lead[0], 0),
+        "high": max(0.001 + lead[1], 0),
+        "size": max(np.abs(context.rewards).max() - 1, 0),
+        "coverage": float(not context.covers()),
+    }
+    return np.array([size for name, size in faults.items() if name not in ignored])
 
 
 two_orders = Check(
@@ -419,7 +421,15 @@ two_orders = Check(
         Suspect(
             "coverage",
             "The values are in the right order, but the path doesn't leave every state.",
-            lambda v, *inputs: Instead(v, (*inputs, True)),
+            lambda v, *inputs: Instead(v, (*inputs, "coverage")),
+        ),
+        *(
+            Suspect(
+                "order",
+                f"At the {which} sharpness the values aren't in the order asked for.",
+                lambda v, *inputs, which=which: Instead(v, (*inputs, which)),
+            )
+            for which in ("low", "high")
         ),
     ),
 )
