@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 from book.assignments.notebooks.checks.values import decode
 
+#: Levels of the JSON text of a value; a list in a list takes four.
+DEEPEST = 40
+
 
 @dataclass(frozen=True)
 class Call:
@@ -145,10 +148,28 @@ def _result(message: dict[Any, Any]) -> Result:
     if "error" in message:
         error = message["error"]
         return Result(None, (clean(error) if type(error) is str else "") or "error")
+    encoded = message.get("value")
     try:
-        return Result(decode(message.get("value")), "")
-    except Exception as problem:  # a line that the student wrote may hold anything
-        return Result(None, f"{type(problem).__name__}: no value came back")
+        if not _deep(encoded):
+            return Result(decode(encoded), "")
+    except Exception:  # a line that the student wrote may hold anything
+        pass
+    return Result(None, "ValueError: no value came back")
+
+
+def _deep(encoded: Any) -> bool:
+    """Whether it is nested deeper than any value of a task; found without recursion."""
+    layer = [encoded]
+    for _ in range(DEEPEST):
+        layer = [
+            part
+            for item in layer
+            if isinstance(item, (list, dict))
+            for part in (item if isinstance(item, list) else item.values())
+        ]
+        if not layer:
+            return False
+    return True
 
 
 def clean(text: str) -> str:

@@ -36,6 +36,7 @@ def main(job_file: str, pipe: str) -> None:
     """Run a job."""
     job = json.loads(Path(job_file).read_text())
     restrict(job["limits"])
+    os.nice(job["nice"])
     sys.path[:0] = job["paths"]
     send = sender(int(pipe))
     shell = new_shell()
@@ -70,7 +71,6 @@ def restrict(limits: dict[str, int]) -> None:
             resource.setrlimit(kind, (limit, limit))
         except (ValueError, OSError):  # this system has it, but can't
             continue
-    os.nice(5)
 
 
 def sender(pipe: int) -> Callable[[Any], None]:
