@@ -32,6 +32,15 @@ def _or_off(residual: Callable[..., Any]) -> Callable[..., Any]:
     return measured
 
 
+def _misshapen(value: Any, *shapes: tuple[int, ...]) -> _Off:
+    """Whether what came back isn't one array of each of these shapes."""
+    try:
+        same = [np.shape(part) for part in value] == list(shapes)
+    except (TypeError, ValueError):
+        same = False
+    return _Off(np.nan if same else 0.0)
+
+
 # --- Task 1: matrices -------------------------------------------------------------------------------
 
 
@@ -42,6 +51,7 @@ def _settings(rng: np.random.Generator) -> Iterator[Case]:
     yield "no penalty", (4, 0.3, 1.5, 0.0)
 
 
+@_or_off
 def _reads(
     value: Any, features: int, step: float, sharpness: float, penalty: float
 ) -> Any:
@@ -79,6 +89,11 @@ head_matrices = Check(
     _settings,
     _reads,
     suspects=(
+        Suspect(
+            "shape",
+            "Two square matrices should come back, with a row and a column for each row of the prompt.",
+            lambda v, features, *_: _misshapen(v, *[(features + 5,) * 2] * 2),
+        ),
         Suspect(
             "axis",
             "The penalty falls on those who ask, not on the one who is asked: which index of A is the source?",
@@ -192,6 +207,11 @@ in_other_rows = Check(
     _same_layer,
     suspects=(
         Suspect(
+            "shape",
+            "Two matrices of the given size should come back.",
+            lambda v, G, *_: _misshapen(v, G.shape, G.shape),
+        ),
+        Suspect(
             "direction",
             "Right for the way back, from the new rows to the old ones.",
             lambda v, G, A, V: _Off(_same_layer(v, np.linalg.inv(G), A, V)),
@@ -290,6 +310,7 @@ def _second_update(
     return float((error[:sources] @ weights)[-1])
 
 
+@_or_off
 def _both_ways(value: Any, discount: float) -> Any:
     x, rewards = (np.asarray(part, dtype=float) for part in value)
     if x.ndim != 2 or rewards.shape != (len(x) - 1,):
@@ -301,6 +322,14 @@ def _both_ways(value: Any, discount: float) -> Any:
     if not least > 0:
         raise ValueError("nothing is paid")
     return [max(0.0, least - masked), max(0.0, least + unmasked)]
+
+
+def _no_prompt(value: Any) -> _Off:
+    try:
+        states, features = np.shape(value[0])
+    except (TypeError, ValueError, IndexError):
+        return _Off(0.0)
+    return _misshapen(value, (states, features), (states - 1,))
 
 
 sign_flip = Check(
@@ -322,6 +351,11 @@ sign_flip = Check(
             "axis",
             "Each state should be a row of x.",
             lambda v, *_: (np.transpose(v[0]), v[1]),
+        ),
+        Suspect(
+            "shape",
+            "An array of states, one a row, and an array of rewards should come back.",
+            lambda v, _: _no_prompt(v),
         ),
     ),
 )
