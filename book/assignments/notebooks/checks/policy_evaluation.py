@@ -108,14 +108,16 @@ def _bracket_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _bracket_residual(value: Any, *inputs: Any) -> np.ndarray:
-    """Each bound moves all states alike, and is passed by no news and reached by some."""
+    """Both bounds are the guess, shifted; a backup raises the lower one, or leaves it alone."""
     value, (guess, transition, reward, discount, *mirrored) = _asked(value, inputs)
-    news = reward + discount * transition @ guess - guess
+    shift = (value - guess)[:, :1]
+    before = reward + discount * guess @ transition.T - guess
+    rise = before - (1 - discount) * shift  # what a backup adds to either bound
     if mirrored:
-        news = np.concatenate([news, -news])
-    low, high = (value - guess) * (1 - discount)
-    bare = [np.ptp(low), np.ptp(high), min(news - low[0]), min(high[0] - news)]
-    return np.array(bare)
+        other = 2 * (discount - 1) * shift - rise
+        rise = np.concatenate([rise, other], axis=1)
+    uneven = value - guess - shift
+    return np.concatenate([uneven.ravel(), [rise[0].min(), rise[1].max()]])
 
 
 brackets = Check(

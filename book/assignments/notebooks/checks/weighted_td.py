@@ -144,10 +144,11 @@ def _update_cases(rng: np.random.Generator) -> Iterator[Case]:
 def _update_residual(value: Any, *inputs: Any) -> np.ndarray:
     """Deviations from the mean, weighted as the mean was, cancel."""
     value, (values, log, scores, discount, step_size) = _asked(value, inputs)
-    left, entered = log[:, 0].astype(int), log[:, 3].astype(int)
+    left, _, paid, entered = log.T
+    left, entered = left.astype(int), entered.astype(int)
     after = np.append(values, 0.0)[entered]  # -1 is the appended end
     moved = (value - values) / step_size
-    away = log[:, 2] + discount * after - values[left] - moved[:, None]
+    away = paid + discount * after - values[left] - moved[:, None]
     heights = scores[:, left]
     balance: np.ndarray = np.sum(
         away * np.exp(heights - heights.max(axis=1, keepdims=True)), axis=1
@@ -384,14 +385,15 @@ def _order_residual(value: Any, *inputs: Any) -> np.ndarray:
     )
     states, rewards = value
     context = Context(states, rewards, len(features))
-    lead = []
-    for sharpness in sharpnesses:
-        scores = inner_product_scores(features, sharpness)
-        v = weighted_softmax_td(context, scores, discount, iterations)[-1]
-        lead.append(v[0] - v[1])
+    low, high = (
+        weighted_softmax_td(
+            context, inner_product_scores(features, sharp), discount, iterations
+        )[-1]
+        for sharp in sharpnesses
+    )
     faults = {
-        "low": max(0.001 - lead[0], 0),
-        "high": max(0.001 + lead[1], 0),
+        "low": max(0.001 - low[0] + low[1], 0),
+        "high": max(0.001 + high[0] - high[1], 0),
         "size": max(np.abs(context.rewards).max() - 1, 0),
         "coverage": float(not context.covers()),
     }
