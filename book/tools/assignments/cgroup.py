@@ -70,7 +70,7 @@ class Group:
     def __init__(self, megabytes: int, processes: int) -> None:
         self.megabytes, self.processes = megabytes, processes
         self.folders: dict[str, Path] = {}
-        name = f"ictd-{uuid.uuid4().hex}"
+        name = f"ictd-{os.getpid()}-{uuid.uuid4().hex}"
         memory = str(megabytes * MEGABYTE)
         for controller, (version, parent) in parents().items():
             folder = parent / name
