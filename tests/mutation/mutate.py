@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,19 +111,23 @@ def check(fault: Fault | None) -> Result:
         _check_the_copy_is_imported(tree, environment)
         name = fault.notebook if fault else ""
         book = f"book/notebooks/{name}.ipynb" if name else "book/notebooks"
-        unit, unit_said = _status(
-            [*PYTEST, *_unit_tests(tree, fault)], tree, environment
-        )
+        for files in _unit_tests(tree, fault):
+            unit, unit_said = _status([*PYTEST, *files], tree, environment)
+            if unit:
+                break
         notebook, notebook_said = _status([*PYTEST, *NBVAL, book], tree, environment)
     return Result(unit, notebook, unit_said + notebook_said)
 
 
-def _unit_tests(tree: Path, fault: Fault | None) -> list[str]:
-    """All files of unit tests; first those that name the module with the fault: one failure is enough."""
-    module = Path(fault.file).stem if fault else ""
+def _unit_tests(tree: Path, fault: Fault | None) -> Iterator[list[str]]:
+    """Files of unit tests; first those that name the module with the fault: one failure is enough."""
     files = sorted((tree / "tests" / "unit").glob("test_*.py"))
-    files.sort(key=lambda file: module not in file.read_text("utf-8"))
-    return [str(file.relative_to(tree)) for file in files]
+    names = {file: str(file.relative_to(tree)) for file in files}
+    module = Path(fault.file).stem if fault else None
+    naming = [file for file in files if module and module in file.read_text("utf-8")]
+    if naming:
+        yield [names[file] for file in naming]
+    yield [names[file] for file in files if file not in naming]
 
 
 def _check_the_copy_is_imported(tree: Path, environment: dict[str, str]) -> None:
