@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from .engine import AXIS, Case, Check, Suspect
+from .engine import AXIS, Case, Check, Off, Suspect
 
 _REWARD, _ONES, _FLAG, _FEATURES = (
     2,
@@ -18,27 +17,13 @@ _REWARD, _ONES, _FLAG, _FEATURES = (
 )  # the current value is row 0, the target row 1
 
 
-@dataclass(frozen=True)
-class _Off:
-    """Stands for a value: how far it is from what another question asks for."""
-
-    by: Any
-
-
-def _or_off(residual: Callable[..., Any]) -> Callable[..., Any]:
-    def measured(value: Any, *inputs: Any) -> Any:
-        return value.by if isinstance(value, _Off) else residual(value, *inputs)
-
-    return measured
-
-
-def _misshapen(value: Any, *shapes: tuple[int, ...]) -> _Off:
+def _misshapen(value: Any, *shapes: tuple[int, ...]) -> Off:
     """Whether what came back isn't one array of each of these shapes."""
     try:
         same = [np.shape(part) for part in value] == list(shapes)
     except (TypeError, ValueError):
         same = False
-    return _Off(np.nan if same else 0.0)
+    return Off(np.nan if same else 0.0)
 
 
 # --- Task 1: matrices -------------------------------------------------------------------------------
@@ -51,7 +36,6 @@ def _settings(rng: np.random.Generator) -> Iterator[Case]:
     yield "no penalty", (4, 0.3, 1.5, 0.0)
 
 
-@_or_off
 def _reads(
     value: Any, features: int, step: float, sharpness: float, penalty: float
 ) -> Any:
@@ -138,7 +122,6 @@ def _score_tables(rng: np.random.Generator) -> Iterator[Case]:
     yield "a query that nobody listens to anyway", (quiet, 0.1)
 
 
-@_or_off
 def _loudest(value: Any, scores: np.ndarray, share: float) -> Any:
     table = scores.copy()
     table[-1] -= float(value)
@@ -151,7 +134,7 @@ def _loudest(value: Any, scores: np.ndarray, share: float) -> Any:
 
 def _best_column(value: Any, scores: np.ndarray, share: float) -> Any:
     alone = (scores[:, [j]] for j in range(scores.shape[1]))
-    return _Off(min(np.max(np.abs(_loudest(value, one, share))) for one in alone))
+    return Off(min(np.max(np.abs(_loudest(value, one, share))) for one in alone))
 
 
 smallest_penalty = Check(
@@ -163,12 +146,12 @@ smallest_penalty = Check(
         Suspect(
             "axis",
             "Rows and columns are exchanged: over which index does the softmax run?",
-            lambda v, scores, share: _Off(_loudest(v, scores.T, share)),
+            lambda v, scores, share: Off(_loudest(v, scores.T, share)),
         ),
         Suspect(
             "normalisation",
             "The share is a little off, and more so if it is large: what do all weights of a column sum to?",
-            lambda v, scores, share: _Off(_loudest(v, scores, share / (1 + share))),
+            lambda v, scores, share: Off(_loudest(v, scores, share / (1 + share))),
         ),
         Suspect(
             "column",
@@ -192,7 +175,6 @@ def _changes(rng: np.random.Generator) -> Iterator[Case]:
     yield "rows that are mixed", (G, A, V)
 
 
-@_or_off
 def _same_layer(value: Any, G: np.ndarray, A: np.ndarray, V: np.ndarray) -> Any:
     form, write = (np.asarray(part, dtype=float) for part in value)
     Z = np.random.default_rng(5).standard_normal((len(G), 8))
@@ -214,7 +196,7 @@ in_other_rows = Check(
         Suspect(
             "direction",
             "Right for the way back, from the new rows to the old ones.",
-            lambda v, G, A, V: _Off(_same_layer(v, np.linalg.inv(G), A, V)),
+            lambda v, G, A, V: Off(_same_layer(v, np.linalg.inv(G), A, V)),
         ),
         Suspect(
             "axis",
@@ -251,7 +233,6 @@ def _heard_at_home(
     ]
 
 
-@_or_off
 def _who_listens(value: Any, lengths: np.ndarray, queries: int = 0) -> Any:
     B = np.asarray(value, dtype=float)
     at_home = _heard_at_home(B, lengths, 0)
@@ -267,7 +248,7 @@ def _leaks(value: Any, lengths: np.ndarray) -> Any:
     """Whether all is right but for sources that are heard in another context."""
     B = np.asarray(value, dtype=float)
     silent = len(B) - np.sum(B.any(axis=1))
-    return _Off([*_who_listens(B, lengths)[:-1], float(silent - len(lengths))])
+    return Off([*_who_listens(B, lengths)[:-1], float(silent - len(lengths))])
 
 
 heard = Check(
@@ -280,7 +261,7 @@ heard = Check(
         Suspect(
             "mask",
             "Somebody hears a query.",
-            lambda v, lengths: _Off(_who_listens(v, lengths, 1)),
+            lambda v, lengths: Off(_who_listens(v, lengths, 1)),
         ),
         Suspect("leak", "One context hears another.", _leaks),
     ),
@@ -310,7 +291,6 @@ def _second_update(
     return float((error[:sources] @ weights)[-1])
 
 
-@_or_off
 def _both_ways(value: Any, discount: float) -> Any:
     x, rewards = (np.asarray(part, dtype=float) for part in value)
     if x.ndim != 2 or rewards.shape != (len(x) - 1,):
@@ -324,11 +304,11 @@ def _both_ways(value: Any, discount: float) -> Any:
     return [max(0.0, least - masked), max(0.0, least + unmasked)]
 
 
-def _no_prompt(value: Any) -> _Off:
+def _no_prompt(value: Any) -> Off:
     try:
         states, features = np.shape(value[0])
     except (TypeError, ValueError, IndexError):
-        return _Off(0.0)
+        return Off(0.0)
     return _misshapen(value, (states, features), (states - 1,))
 
 

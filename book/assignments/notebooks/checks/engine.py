@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,20 @@ from .values import TOLERANCE
 
 #: What a case is: what is special about it ("" if nothing is), and the arguments.
 Case = tuple[str, tuple[Any, ...]]
+
+
+class Instead(NamedTuple):
+    """What a repair may give: the value is right for other inputs (arguments exchanged, say)."""
+
+    value: Any
+    inputs: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Off:
+    """What a repair may give: how far the value is from what another question asks for."""
+
+    by: Any
 
 
 @dataclass(frozen=True)
@@ -30,7 +44,9 @@ class Suspect:
     hint : str
         A sentence for the student; it gives no value and no formula away.
     repair : callable
-        ``repair(value, *inputs)`` makes a value right that has this fault and no other.
+        ``repair(value, *inputs)`` makes a value right that has this fault and no other; or says
+        what it is right for, as `Instead` or `Off`. Students can read it: it must not compute
+        the answer.
     """
 
     kind: str
@@ -45,7 +61,7 @@ SIGN = Suspect(
 )
 AXIS = Suspect(
     "axis",
-    "Rows and columns are exchanged: which index is the query, which is summed over?",
+    "Rows and columns are exchanged.",
     lambda v, *_: v.T,
 )
 
@@ -159,23 +175,29 @@ class Check:
         if self._holds(value, inputs):
             return None
         for suspect in self.suspects:
-            try:
-                repaired = suspect.repair(value, *inputs)
-            except Exception:
-                continue
+            with np.errstate(all="ignore"):
+                try:
+                    repaired = suspect.repair(value, *inputs)
+                except Exception:  # a repair that doesn't apply shows nothing
+                    continue
             if self._holds(repaired, inputs):
                 return suspect.kind, suspect.hint
         return "value", "The numbers don't satisfy what defines them."
 
     def _holds(self, value: Any, inputs: tuple[Any, ...]) -> bool:
+        if isinstance(value, Instead):
+            value, inputs = value
         with np.errstate(all="ignore"):
             try:
-                off = np.max(
-                    np.abs(np.asarray(self.residual(value, *inputs), dtype=float))
+                off = (
+                    value.by
+                    if isinstance(value, Off)
+                    else self.residual(value, *inputs)
                 )
-            except Exception:
+                largest = np.max(np.abs(np.asarray(off, dtype=float)))
+            except Exception:  # a value of the wrong kind satisfies nothing
                 return False
-        return bool(off <= self.tolerance)
+        return bool(largest <= self.tolerance)
 
 
 def _copy(part: Any) -> Any:

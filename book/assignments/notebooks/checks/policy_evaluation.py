@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ictd_lib import MarkovRewardProcess
 
-from .engine import SIGN, Case, Check, Suspect
-
-
-class Instead(NamedTuple):
-    """A value, and the inputs that it would be right for."""
-
-    value: Any
-    inputs: tuple[Any, ...]
-
-
-def _asked(value: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, Instead) else (value, inputs)
+from .engine import SIGN, Case, Check, Instead, Suspect
 
 
 def _transition(rng: np.random.Generator, states: int) -> np.ndarray:
@@ -45,7 +34,7 @@ def _discount_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 def _discount_residual(value: Any, *inputs: Any) -> np.ndarray:
     """Both pay the same."""
-    value, (values, transition, old, new) = _asked(value, inputs)
+    values, transition, old, new = inputs
     gap: np.ndarray = (value - values) - transition @ (new * value - old * values)
     return gap
 
@@ -109,7 +98,7 @@ def _bracket_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 def _bracket_residual(value: Any, *inputs: Any) -> np.ndarray:
     """Both bounds are the guess, shifted; a backup raises the lower one, or leaves it alone."""
-    value, (guess, transition, reward, discount, *mirrored) = _asked(value, inputs)
+    guess, transition, reward, discount, *mirrored = inputs
     shift = (value - guess)[:, :1]
     before = reward + discount * guess @ transition.T - guess
     rise = before - (1 - discount) * shift  # what a backup adds to either bound
@@ -182,7 +171,7 @@ def _return_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _return_residual(value: Any, *inputs: Any) -> np.ndarray:
-    value, (rewards, ended, discount, tail) = _asked(value, inputs)
+    rewards, ended, discount, tail = inputs
     following = np.where(ended, 0, np.append(value[1:], tail))
     balance: np.ndarray = value - discount * following - rewards
     return balance
@@ -285,7 +274,7 @@ def _visit_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _visit_residual(value: Any, *inputs: Any) -> np.ndarray:
-    value, (path, returns, ended, states, *row_and_lift) = _asked(value, inputs)
+    path, returns, ended, states, *row_and_lift = inputs
     episodes = 1 + ended[:-1].sum()
     off = np.zeros((3, states))
     for s in range(states):
@@ -376,7 +365,7 @@ def _same_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _same_residual(value: Any, *inputs: Any) -> np.ndarray:
-    value, (transition, reward, discount, *ignored) = _asked(value, inputs)
+    transition, reward, discount, *ignored = inputs
     held = reward
     if "values" not in ignored:
         held = MarkovRewardProcess(transition, reward, discount).values()

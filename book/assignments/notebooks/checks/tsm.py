@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from .engine import Case, Check, Suspect
+from .engine import Case, Check, Off, Suspect
 
 
-@dataclass(frozen=True)
-class _Off:
-    """Stands for a value: how far it is from what another question asks for."""
-
-    by: Any
-
-
-def _or_off(residual: Callable[..., Any]) -> Callable[..., Any]:
-    def measured(value: Any, *inputs: Any) -> Any:
-        return value.by if isinstance(value, _Off) else residual(value, *inputs)
-
-    return measured
-
-
-def _misshapen(value: Any, *shapes: tuple[int, ...]) -> _Off:
+def _misshapen(value: Any, *shapes: tuple[int, ...]) -> Off:
     """Whether what came back isn't one array of each of these shapes."""
     try:
         same = [np.shape(part) for part in value] == list(shapes)
     except (TypeError, ValueError):
         same = False
-    return _Off(np.nan if same else 0.0)
+    return Off(np.nan if same else 0.0)
 
 
 # --- Task 1: a batch with padding --------------------------------------------------------------------
@@ -48,7 +33,6 @@ def _batches(rng: np.random.Generator) -> Iterator[Case]:
     yield "padding that isn't a number", (Y, lengths)
 
 
-@_or_off
 def _series(value: Any, Y: np.ndarray, lengths: np.ndarray) -> Any:
     """A row as a polynomial in z, a column for each power: a shift divides it by z."""
     columns = Y.shape[-1]
@@ -69,17 +53,17 @@ padded_shift = Check(
         Suspect(
             "direction",
             "Columns move to the other side: who receives, and from whom?",
-            lambda v, Y, _: _Off([v[..., 1:-1] - Y[..., :-2]]),
+            lambda v, Y, _: Off([v[..., 1:-1] - Y[..., :-2]]),
         ),
         Suspect(
             "axis",
             "Rows have moved, not columns.",
-            lambda v, Y, _: _Off([v[:, :-1, :-1] - Y[:, 1:, :-1]]),
+            lambda v, Y, _: Off([v[:, :-1, :-1] - Y[:, 1:, :-1]]),
         ),
         Suspect(
             "off by one",
             "Right if each context had one column less.",
-            lambda v, Y, lengths: _Off(_series(v, Y, lengths - 1)),
+            lambda v, Y, lengths: Off(_series(v, Y, lengths - 1)),
         ),
     ),
 )
@@ -136,7 +120,6 @@ def _telescopes(
     return off
 
 
-@_or_off
 def _stream(value: Any, current: np.ndarray, *rest: Any) -> Any:
     targets, usable = value
     terminated, truncated, _ = rest
@@ -163,24 +146,24 @@ episode_targets = Check(
         Suspect(
             "leak",
             "A value is carried over from one episode into another.",
-            lambda v, c, t, _, g: _Off(_telescopes(v[0], c, 0 * t, 0 * t, g)),
+            lambda v, c, t, _, g: Off(_telescopes(v[0], c, 0 * t, 0 * t, g)),
         ),
         Suspect(
             "discount",
             "Right for a discount of 1 only.",
-            lambda v, c, t, u, g: _Off(_telescopes(v[0], c / g, t, u, g)),
+            lambda v, c, t, u, g: Off(_telescopes(v[0], c / g, t, u, g)),
         ),
         Suspect(
             "direction",
             "The values come from the column before.",
-            lambda v, c, t, u, g: _Off(
+            lambda v, c, t, u, g: Off(
                 _telescopes(v[0][-2::-1], c[-2::-1], t[-2::-1], u[-2::-1], g)
             ),
         ),
         Suspect(
             "off by one",
             "Right if each flag stood in the column to the right of the one where it stands.",
-            lambda v, c, t, u, g: _Off(
+            lambda v, c, t, u, g: Off(
                 _telescopes(v[0], c, np.append(t[1:], True), u, g)
             ),
         ),
@@ -215,7 +198,6 @@ def _differences(
     return errors[:n] - discount * errors[1:] - gone
 
 
-@_or_off
 def _horizon(value: Any, *inputs: Any) -> Any:
     return np.append(_differences(value, *inputs), value[-1])
 
@@ -229,12 +211,12 @@ m_step_targets = Check(
         Suspect(
             "off by one",
             "Right for a horizon of one step more.",
-            lambda v, R, c, g, m: _Off(_differences(v, R, c, g, m + 1)),
+            lambda v, R, c, g, m: Off(_differences(v, R, c, g, m + 1)),
         ),
         Suspect(
             "off by one",
             "Right for a horizon of one step less.",
-            lambda v, R, c, g, m: _Off(_differences(v, R, c, g, m - 1)),
+            lambda v, R, c, g, m: Off(_differences(v, R, c, g, m - 1)),
         ),
         Suspect(
             "reward",
@@ -244,12 +226,12 @@ m_step_targets = Check(
         Suspect(
             "discount",
             "The value at the end isn't discounted as often as it should be.",
-            lambda v, R, c, g, m: _Off(_horizon(v, R, c / (g or np.nan), g, m)),
+            lambda v, R, c, g, m: Off(_horizon(v, R, c / (g or np.nan), g, m)),
         ),
         Suspect(
             "end",
             "Right but for the last columns: how many steps are left there?",
-            lambda v, R, c, g, m: _Off(_differences(v, R, c, g, m)[: len(R) - m]),
+            lambda v, R, c, g, m: Off(_differences(v, R, c, g, m)[: len(R) - m]),
         ),
     ),
 )
@@ -274,7 +256,6 @@ def _memories(rng: np.random.Generator) -> Iterator[Case]:
     yield "a discount of 0", (rewards[:-1], target, current, 0.0)
 
 
-@_or_off
 def _as_if_clean(
     value: np.ndarray,
     rewards: np.ndarray,
@@ -322,12 +303,12 @@ repaired_rewards = Check(
         Suspect(
             "discount",
             "Right for a discount of 1 only.",
-            lambda v, R, b, c, g: _Off(_as_if_clean(v, R, b, c / (g or np.nan), g)),
+            lambda v, R, b, c, g: Off(_as_if_clean(v, R, b, c / (g or np.nan), g)),
         ),
         Suspect(
             "off by one",
             "The current value of another column is needed.",
-            lambda v, R, b, c, g: _Off(_as_if_clean(v, R, b, np.roll(c, 1), g)),
+            lambda v, R, b, c, g: Off(_as_if_clean(v, R, b, np.roll(c, 1), g)),
         ),
     ),
 )
@@ -374,7 +355,7 @@ def _memory(
 frozen_memory = Check(
     "frozen_memory",
     _contexts,
-    _or_off(_memory),
+    _memory,
     suspects=(
         Suspect(
             "shape",
@@ -392,17 +373,17 @@ frozen_memory = Check(
         Suspect(
             "motion",
             "The dual head doesn't stand still.",
-            lambda v, *inputs: _Off(_memory(v, *inputs)[1:]),
+            lambda v, *inputs: Off(_memory(v, *inputs)[1:]),
         ),
         Suspect(
             "distance",
             "Some column is less than 1 away from where the shift ends.",
-            lambda v, *inputs: _Off(_memory(v, *inputs)[::2]),
+            lambda v, *inputs: Off(_memory(v, *inputs)[::2]),
         ),
         Suspect(
             "limit",
             "The dual head stands still, but the shift doesn't end at certainty equivalence.",
-            lambda v, *inputs: _Off(_memory(v, *inputs)[:2]),
+            lambda v, *inputs: Off(_memory(v, *inputs)[:2]),
         ),
     ),
 )

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ictd_lib import Context, inner_product_scores, weighted_softmax_td
 
-from .engine import SIGN, Case, Check, Suspect
-
-
-class Instead(NamedTuple):
-    """A value, and the inputs that it would be right for."""
-
-    value: Any
-    inputs: tuple[Any, ...]
-
-
-def _asked(value: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, Instead) else (value, inputs)
+from .engine import SIGN, Case, Check, Instead, Suspect
 
 
 def _row_sums(value: np.ndarray) -> np.ndarray:
@@ -143,7 +132,7 @@ def _update_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 def _update_residual(value: Any, *inputs: Any) -> np.ndarray:
     """Deviations from the mean, weighted as the mean was, cancel."""
-    value, (values, log, scores, discount, step_size) = _asked(value, inputs)
+    values, log, scores, discount, step_size = inputs
     left, _, paid, entered = log.T
     left, entered = left.astype(int), entered.astype(int)
     after = np.append(values, 0.0)[entered]  # -1 is the appended end
@@ -218,7 +207,7 @@ def _causal_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 def _causal_residual(value: Any, *inputs: Any) -> np.ndarray:
     """Rows add up to 1 or 0; what is read has the ratios of the scores, the rest is 0."""
-    value, (scores, path, window, *shift) = _asked(value, inputs)
+    scores, path, window, *shift = inputs
     lag = shift[0] if shift else 0
     age = np.arange(len(path))[:, None] - np.arange(len(path) - 1) + lag
     g = scores[path[:, None], path[:-1]]
@@ -311,7 +300,7 @@ def _credit_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 def _credit_residual(value: Any, *inputs: Any) -> np.ndarray:
     """What a geometric series satisfies."""
-    value, (kernel, left, entered, discount, iterations, step) = _asked(value, inputs)
+    kernel, left, entered, discount, iterations, step = inputs
     states = np.arange(len(kernel))
     drift = kernel @ (
         (left[:, None] == states) - discount * (entered[:, None] == states)
@@ -380,9 +369,7 @@ def _order_cases(rng: np.random.Generator) -> Iterator[Case]:
 
 
 def _order_residual(value: Any, *inputs: Any) -> np.ndarray:
-    value, (features, sharpnesses, iterations, discount, *ignored) = _asked(
-        value, inputs
-    )
+    features, sharpnesses, iterations, discount, *ignored = inputs
     states, rewards = value
     context = Context(states, rewards, len(features))
     low, high = (
