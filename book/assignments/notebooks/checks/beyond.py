@@ -22,22 +22,12 @@ from ictd_lib import (
     stationary_distribution,
 )
 
-from .engine import Case, Check, Suspect
-
-#: Stands for a value whose fault was recognised for what it is, where no repair would mend it.
-_SEEN = object()
+from .engine import Case, Check, Suspect, otherwise
 
 
 def _recognise(kind: str, hint: str, holds: Callable[..., Any]) -> Suspect:
     """A suspect known by what holds of the value instead."""
-    return Suspect(kind, hint, lambda *inputs: _SEEN if holds(*inputs) else None)
-
-
-def _or_seen(residual: Callable[..., Any]) -> Callable[..., Any]:
-    def wrapped(value: Any, *inputs: Any) -> Any:
-        return 0.0 if value is _SEEN else residual(value, *inputs)
-
-    return wrapped
+    return otherwise(kind, hint, lambda *inputs: float(not holds(*inputs)))
 
 
 def _number(*_: Any) -> tuple[int, ...]:
@@ -85,7 +75,7 @@ def _step_one(value: Any, low: float, high: float, accuracy: float) -> bool:
 layers_for = Check(
     "layers_for",
     _layers_cases,
-    _or_seen(_layers),
+    _layers,
     lambda *_: (2,),
     [
         Suspect("off by one", "One layer too few.", lambda v, *_: v + 1),
@@ -140,7 +130,7 @@ def _near(a: Any, b: Any) -> bool:
 radius_by_angles = Check(
     "radius_by_angles",
     _radius_cases,
-    _or_seen(_radius),
+    _radius,
     _number,
     [
         _recognise(
@@ -237,7 +227,7 @@ def _target_only(value: Any, *inputs: Any) -> bool:
 step_equations = Check(
     "step_equations",
     _steps_cases,
-    _or_seen(_steps),
+    _steps,
     None,
     [
         Suspect(
@@ -308,7 +298,7 @@ def _chain_suspect(kind: str, hint: str) -> Suspect:
 diverging_chain = Check(
     "diverging_chain",
     _diverging_cases,
-    _or_seen(lambda *inputs: float(_chain_fault(*inputs) != "")),
+    lambda *inputs: float(_chain_fault(*inputs) != ""),
     None,
     [
         _chain_suspect(
@@ -381,7 +371,7 @@ def _sink_suspect(kind: str, hint: str) -> Suspect:
 best_sink = Check(
     "best_sink",
     _sink_cases,
-    _or_seen(lambda *inputs: float(_sink_fault(*inputs) != "")),
+    lambda *inputs: float(_sink_fault(*inputs) != ""),
     None,
     [
         _sink_suspect("sink", "A sink is a finite number, at least 0."),

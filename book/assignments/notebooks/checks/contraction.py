@@ -15,28 +15,7 @@ from ictd_lib import (
     population_kernel,
 )
 
-from .engine import Case, Check, Suspect
-
-#: Stands for a value whose fault was recognised for what it is, where no repair would mend it.
-_SEEN = object()
-
-
-def _recognise(
-    kind: str, hint: str, residual: Callable[..., Any], tolerance: float = 1e-6
-) -> Suspect:
-    """A suspect known by what the value satisfies instead."""
-
-    def repair(value: Any, *inputs: Any) -> Any:
-        return _SEEN if np.max(np.abs(residual(value, *inputs))) < tolerance else None
-
-    return Suspect(kind, hint, repair)
-
-
-def _or_seen(residual: Callable[..., Any]) -> Callable[..., Any]:
-    def wrapped(value: Any, *inputs: Any) -> Any:
-        return 0.0 if value is _SEEN else residual(value, *inputs)
-
-    return wrapped
+from .engine import Case, Check, Suspect, otherwise
 
 
 def _number(*_: Any) -> tuple[int, ...]:
@@ -68,7 +47,7 @@ def _another_state(value: Any, sharpness: float, mu: Any) -> Any:
 longest_horizon = Check(
     "longest_horizon",
     _horizon_cases,
-    _or_seen(_horizon),
+    _horizon,
     _number,
     [
         Suspect(
@@ -82,10 +61,10 @@ longest_horizon = Check(
             " of the horizon?",
             lambda v, *_: v / 2,
         ),
-        _recognise(
+        otherwise(
             "state", "5.1 asks every state. Which one gives way first?", _another_state
         ),
-        _recognise(
+        otherwise(
             "others",
             "The weight of all other states together isn't right.",
             lambda v, tau, mu: one_hot_sharpness([mu.min(), 1.0], 1 - 1 / v) - tau,
@@ -142,27 +121,27 @@ def _backwards(value: Any, log: Any, _: int, discount: float) -> Any:
 log_values = Check(
     "log_values",
     _log_cases,
-    _or_seen(lambda v, log, _, discount: _mean_errors(v, log, discount)),
+    lambda v, log, _, discount: _mean_errors(v, log, discount),
     lambda _, size, __: (size,),
     [
-        _recognise(
+        otherwise(
             "end",
             "An episode that ended goes on, in a state of your matrix.",
             lambda v, log, _, d: _mean_errors(v, log, d, lambda after: after >= -1),
         ),
-        _recognise(
+        otherwise(
             "axis",
             "Your matrix goes from successors to sources.",
             _backwards,
         ),
-        _recognise(
+        otherwise(
             "normalisation",
             "The rewards of a state are added up, not averaged.",
             lambda v, log, size, d: _mean_errors(
                 v, log, d, weight=np.bincount(log[:, 0].astype(int), minlength=size)
             ),
         ),
-        _recognise(
+        otherwise(
             "discount",
             "What comes later isn't discounted.",
             lambda v, log, *_: _mean_errors(v, log, 1.0),
@@ -201,29 +180,29 @@ def _columns(value: Any, kernel: Any, chain: Any) -> Any:
 largest_discount = Check(
     "largest_discount",
     _discount_cases,
-    _or_seen(lambda v, kernel, chain: _edge_of_norm(v, kernel, kernel @ chain)),
+    lambda v, kernel, chain: _edge_of_norm(v, kernel, kernel @ chain),
     _number,
     [
-        _recognise(
+        otherwise(
             "bound",
             "Up to there Assumption 5.1 holds. The norm stays below 1 for longer.",
             lambda v, kernel, _: diagonality_margin(kernel, v),
         ),
-        _recognise(
+        otherwise(
             "norm",
             "At every discount? A spectral radius below 1 doesn't make the largest error shrink in"
             " every layer.",
             lambda v, *_: v - 1,
         ),
-        _recognise(
+        otherwise(
             "diagonal",
             "At no discount? A state's own weight doesn't count against it.",
             lambda v, *_: v,
         ),
-        _recognise(
+        otherwise(
             "axis", "Which index is summed over, the query or the source?", _columns
         ),
-        _recognise(
+        otherwise(
             "order",
             "The chain and the kernel are multiplied in the wrong order.",
             lambda v, kernel, chain: _edge_of_norm(v, kernel, chain @ kernel),
@@ -298,7 +277,7 @@ def _as_if_of_states(
 estimate_covariance = Check(
     "estimate_covariance",
     _covariance_cases,
-    _or_seen(_covariance),
+    _covariance,
     lambda _, __, size, ___: (size, size),
     [
         Suspect(
@@ -306,17 +285,17 @@ estimate_covariance = Check(
             "That is the covariance of the root of n times the estimate.",
             lambda v, path, *_: v / (len(path) - 1),
         ),
-        _recognise(
+        otherwise(
             "rewards",
             "You take rewards for a function of the state. Those on its transitions vary, too.",
             _as_if_of_states,
         ),
-        _recognise(
+        otherwise(
             "cancelled",
             "All zero: errors of both signs have cancelled.",
             lambda v, *_: v,
         ),
-        _recognise(
+        otherwise(
             "axis", "The noise travels along the chain the wrong way.", _transposed
         ),
     ],
@@ -355,13 +334,13 @@ def _promise(value: Any, mu: Any, discount: float, closeness: float) -> str:
 
 
 def _promise_fault(kind: str, hint: str) -> Suspect:
-    return _recognise(kind, hint, lambda *inputs: float(_promise(*inputs) != kind))
+    return otherwise(kind, hint, lambda *inputs: float(_promise(*inputs) != kind))
 
 
 broken_promise = Check(
     "broken_promise",
     _promise_cases,
-    _or_seen(lambda *inputs: float(_promise(*inputs) != "")),
+    lambda *inputs: float(_promise(*inputs) != ""),
     None,
     [
         _promise_fault(

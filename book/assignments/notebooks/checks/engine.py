@@ -54,6 +54,11 @@ class Suspect:
     repair: Callable[..., Any]
 
 
+def otherwise(kind: str, hint: str, residual: Callable[..., Any]) -> Suspect:
+    """A fault that is known by what the value satisfies instead: its residual there is 0."""
+    return Suspect(kind, hint, lambda *inputs: Off(residual(*inputs)))
+
+
 SIGN = Suspect(
     "sign",
     "The opposite sign would be right: what is subtracted from what?",
