@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -556,18 +555,14 @@ def test_nothing_goes_on_when_grading_is_killed() -> None:
         process.kill()
         process.wait()
     assert _within(10, lambda: mark not in _command_lines())
-    for _, parent in cgroup.parents().values():
-        for group in parent.glob(f"ictd-{process.pid}-*"):
-            assert _within(10, partial(_removed, group))
+    assert _within(10, lambda: not _groups_of(process.pid))
 
 
-def _removed(group: Path) -> bool:
-    """Whether nobody is in a group any more, and it's gone."""
-    try:
-        group.rmdir()
-    except OSError:
-        return not group.exists()
-    return True
+def _groups_of(pid: int) -> list[Path]:
+    """Groups that a process left behind, after the next one was made."""
+    cgroup.Group(500, 64).close()
+    folders = [folder for _, folder in cgroup.parents().values()]
+    return [group for folder in folders for group in folder.glob(f"ictd-{pid}-*")]
 
 
 def _within(seconds: float, holds: Callable[[], bool]) -> bool:

@@ -64,6 +64,15 @@ def _second(point: Path, own: Path) -> Path | None:
     return None
 
 
+def _sweep(parent: Path) -> None:
+    """Remove what runs left behind that were killed: nobody is in these groups any more."""
+    for folder in parent.glob("ictd-*-*"):
+        owner = folder.name.split("-")[1]
+        if not Path("/proc", owner).exists():
+            with suppress(OSError):
+                folder.rmdir()
+
+
 class Group:
     """A group of its own for one process and all that it starts."""
 
@@ -73,6 +82,7 @@ class Group:
         name = f"ictd-{os.getpid()}-{uuid.uuid4().hex}"
         memory = str(megabytes * MEGABYTE)
         for controller, (version, parent) in parents().items():
+            _sweep(parent)
             folder = parent / name
             try:
                 folder.mkdir(exist_ok=version == 2)
