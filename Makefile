@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+# nbgrader's packages don't go together with the book's: an environment of its own, where it is asked for.
+NBGRADER := .venv-nbgrader
+NBGRADER_READY := $(NBGRADER)/.ready
 
 # Small matrices: more than one thread makes them slower, and their last digits uncertain.
 export OMP_NUM_THREADS ?= 1
@@ -17,7 +20,7 @@ export PYTHONPATH :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share .venv and _build
-.PHONY: help book test notebooks format mutate bench replicate study-gpu lock vendor binder-check shots clean
+.PHONY: help book test test-grading notebooks assignments grade format mutate bench replicate study-gpu lock vendor binder-check shots clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -28,10 +31,22 @@ book: $(READY) ## build the book; prints the page to open
 test: $(READY) ## check everything (STAGES="unit lint" for some, VERBOSE=1 to see all)
 	@$(PY) -m tests.stages $(if $(VERBOSE),--verbose) $(STAGES)
 
-notebooks: $(READY) ## execute the chapters that changed (CHAPTERS="name ..." for some, ALL=1 for all)
-	@$(PY) -m book.tools.notebooks $(if $(ALL),--all) $(CHAPTERS)
+test-grading: $(READY) $(NBGRADER_READY) ## check assignments, their release and grading (TESTS="file ..." for some)
+	@$(PY) -m tests.grading.parts $(TESTS)
 
-format: $(READY) ## format the code, the chapters' cells too
+notebooks: $(READY) ## execute what changed (CHAPTERS="name ..." for some, ASSIGNMENTS too, ALL=1 for all)
+	@$(PY) -m book.tools.notebooks $(if $(ALL),--all) $(CHAPTERS) $(addprefix assignments/,$(ASSIGNMENTS))
+
+NAMED = $(if $(COURSE),"$(COURSE)",$(error say which course: make $@ COURSE=folder))
+assignments: $(READY) $(NBGRADER_READY) ## hand out assignments (COURSE=folder; ASSIGNMENTS="name ..." for some)
+	@$(PY) -m book.tools.assignments.release $(NAMED) $(ASSIGNMENTS)
+
+
+GRADE_OPTIONS = $(if $(SUBMISSIONS),--submissions "$(SUBMISSIONS)") $(if $(UNSAFE),--unsafe)
+grade: $(READY) ## grade what students handed in (COURSE=folder SUBMISSIONS=folder; ASSIGNMENTS="name ...", UNSAFE=1)
+	@$(PY) -m book.tools.assignments.grade $(NAMED) $(ASSIGNMENTS) $(GRADE_OPTIONS)
+
+format: $(READY) ## format the code, the cells of chapters and assignments too
 	@$(PY) -m book.tools.format
 
 mutate: $(READY) ## plant known faults and see that tests and notebooks catch them (FAULTS="name ..." for some)
@@ -48,7 +63,7 @@ study-gpu: $(READY) ## the same with hundreds of states, on a GPU
 	@$(PY) -m ictd_lib replicate --study large --seeds 5 --device cuda \
 	  --out book/data/study-gpu.npz --spool _build/study-gpu $(ARGS)
 
-lock: $(READY) ## resolve requirements.lock anew from pyproject.toml
+lock: $(READY) ## resolve requirements.lock (from pyproject.toml) and nbgrader's lock anew
 	@$(PY) -m book.tools.lock
 
 vendor: $(READY) ## fetch the site's third-party files again (ARGS=--accept takes new checksums)
@@ -60,7 +75,7 @@ binder-check: $(READY) ## check that Binder's environment is accepted, lean and 
 shots: book ## pictures of every page, wide and phone, light and dark, into _build/shots (PAGES="word ..." for some)
 	@$(PY) tests/site/shots.py $(PAGES)
 
-clean: ## remove what was built (.venv stays)
+clean: ## remove what was built (the environments stay)
 	rm -rf _build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # The stamp is written last: an interrupted or failed installation is done again.
@@ -76,3 +91,10 @@ $(READY): requirements.lock pyproject.toml
 	  $(PY) -m pip install $$quiet --disable-pip-version-check -r requirements.lock && \
 	  $(PY) -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
+
+$(NBGRADER_READY): book/assignments/nbgrader.lock | $(READY)
+	@echo "Installing nbgrader into $(NBGRADER) (a minute or two the first time)"
+	@test -x $(NBGRADER)/bin/python || $(PYTHON) -m venv $(NBGRADER)
+	@if [ -t 1 ]; then quiet=; else quiet=-q; fi; \
+	  $(NBGRADER)/bin/python -m pip install $$quiet --disable-pip-version-check -r book/assignments/nbgrader.lock
+	@touch $(NBGRADER_READY)

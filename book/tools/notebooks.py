@@ -400,9 +400,10 @@ def execute(
     *,
     threads: int = 1,
     python: str = sys.executable,
+    folder: Path | None = None,
     cell_done: Callable[[], object] = lambda: None,
 ) -> Run:
-    """Execute a notebook from a fresh kernel and return it in its canonical form.
+    """Execute a notebook from a fresh kernel, in its own folder or another, and return it in its canonical form.
 
     Raises `ChapterError` where a cell fails, or writes to the error stream (a warning, most often).
     """
@@ -415,8 +416,8 @@ def execute(
     def ended(**_: Any) -> None:
         cell_done()
 
-    with tempfile.TemporaryDirectory(prefix="ictd-") as folder:
-        scratch = Path(folder)
+    with tempfile.TemporaryDirectory(prefix="ictd-") as made:
+        scratch = Path(made)
         # A file socket, not a network port: two executions side by side can't take each other's.
         transport = (
             {} if os.name == "nt" else {"transport": "ipc", "ip": str(scratch / "k")}
@@ -432,7 +433,7 @@ def execute(
             km=kernel,
             timeout=600,
             store_widget_state=False,  # a figure that moves is stored as its page's HTML
-            resources={"metadata": {"path": str(notebook_path(name).parent)}},
+            resources={"metadata": {"path": str(folder or notebook_path(name).parent)}},
             on_cell_start=starting,
             on_cell_complete=ended,
         )

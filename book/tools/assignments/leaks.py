@@ -134,8 +134,9 @@ def _of_text(
     if plain != text:
         yield name, plain
     for match in BASE64.finditer(open_text):
-        if hash(match[0]) not in seen:
-            seen.add(hash(match[0]))
+        wrapped = hash(("base64", match[0]))
+        if wrapped not in seen:
+            seen.add(wrapped)
             content = _from_base64(match[0])
             if content is not None:
                 yield from _of_bytes(content, name, depth + 1, seen)
