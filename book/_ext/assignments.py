@@ -147,7 +147,9 @@ class Plan(SphinxDirective):
                     str(task.points),
                     str(task.minutes),
                     task.difficulty,
-                    "by hand" if task.kind == "hand" else "by test",
+                    "by\N{NO-BREAK SPACE}hand"
+                    if task.kind == "hand"
+                    else "by\N{NO-BREAK SPACE}test",
                     needs,
                 ]
             )

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
-from .engine import AXIS, SIGN, Case, Check, Suspect
+from .engine import AXIS, SIGN, Case, Check, Suspect, otherwise
 
 
-@dataclass(frozen=True)
-class _Supposing:
-    """A value, to be judged as if something were different: if it is right then, that's the fault."""
-
-    value: Any
-    what: frozenset[str]
-
-
-def _supposing(kind: str, hint: str, *what: str) -> Suspect:
-    return Suspect(kind, hint, lambda v, *_: _Supposing(v, frozenset(what)))
-
-
-def _read(value: Any) -> tuple[Any, frozenset[str]]:
-    if isinstance(value, _Supposing):
-        return value.value, value.what
-    return value, frozenset()
+def _supposing(
+    kind: str, hint: str, residual: Callable[..., Any], *what: str
+) -> Suspect:
+    """A fault that is known by its value being right if something were different."""
+    return otherwise(kind, hint, partial(residual, frozenset(what)))
 
 
 def _directions(shape: tuple[int, ...]) -> np.ndarray:
@@ -69,20 +58,26 @@ def _loss_slopes(what: frozenset[str], *inputs: Any) -> np.ndarray:
     return np.array([(loss(theta + D) - loss(theta - D)) / 2 for D in along])
 
 
-def _off_slopes(value: Any, *inputs: Any) -> Any:
-    value, what = _read(value)
+def _off_slopes(what: frozenset[str], value: Any, *inputs: Any) -> Any:
     return _directions(value.shape[:1]) @ value - _loss_slopes(what, *inputs)
 
 
 semi_gradient = Check(
     "semi_gradient",
     _batches,
-    _off_slopes,
+    partial(_off_slopes, frozenset()),
     shape=lambda theta, *_: theta.shape,
     suspects=(
         SIGN,
-        _supposing("target", "Held means held: something else moves too.", "moving"),
-        _supposing("discount", "The next state counts too much.", "no discount"),
+        _supposing(
+            "target",
+            "Held means held: something else moves too.",
+            _off_slopes,
+            "moving",
+        ),
+        _supposing(
+            "discount", "The next state counts too much.", _off_slopes, "no discount"
+        ),
         Suspect(
             "normalisation",
             "Right but for a factor: a mean over what?",
@@ -127,8 +122,7 @@ def _push_slopes(what: frozenset[str], *inputs: Any) -> np.ndarray:
     return np.array([(loss(-h * D) - loss(h * D)) / (2 * h) for D in along])
 
 
-def _off_push(value: Any, *inputs: Any) -> Any:
-    value, what = _read(value)
+def _off_push(what: frozenset[str], value: Any, *inputs: Any) -> Any:
     along = (_directions(value.shape) * value).sum(axis=(1, 2))
     return along - _push_slopes(what, *inputs)
 
@@ -136,7 +130,7 @@ def _off_push(value: Any, *inputs: Any) -> Any:
 first_push = Check(
     "first_push",
     _single_tasks,
-    _off_push,
+    partial(_off_push, frozenset()),
     shape=lambda *inputs: 2 * inputs[1].shape[1:],
     suspects=(
         SIGN,
@@ -144,15 +138,22 @@ first_push = Check(
         _supposing(
             "centring",
             "Softmax weights sum to 1 while A moves: something is missing that says so.",
+            _off_push,
             "open",
         ),
         _supposing(
-            "discount", "Look at the TD error: the value of what follows.", "far"
+            "discount",
+            "Look at the TD error: the value of what follows.",
+            _off_push,
+            "far",
         ),
         _supposing(
-            "discount", "Look at the TD error: the value of what follows.", "near"
+            "discount",
+            "Look at the TD error: the value of what follows.",
+            _off_push,
+            "near",
         ),
-        _supposing("weights", "How often is a state left?", "uniform"),
+        _supposing("weights", "How often is a state left?", _off_push, "uniform"),
         Suspect(
             "normalisation",
             "Right but for a factor.",
@@ -228,12 +229,11 @@ def _matrices(rng: np.random.Generator) -> Iterator[Case]:
     yield "nothing of A can be seen", (unseen, x @ Q)
 
 
-def _off_cosine(value: Any, A: Any, x: Any) -> Any:
+def _off_cosine(what: frozenset[str], value: Any, A: Any, x: Any) -> Any:
     import torch
 
     from ictd_lib.pretraining import identity_part, one_hot_identity_part
 
-    value, what = _read(value)
     if np.array_equal(x, np.eye(len(x))):
         measure = identity_part if "all" in what else one_hot_identity_part
         return value - measure(torch.tensor(A.T if "turned" in what else A))[1]
@@ -245,14 +245,22 @@ def _off_cosine(value: Any, A: Any, x: Any) -> Any:
 visible_cosine = Check(
     "visible_cosine",
     _matrices,
-    _off_cosine,
+    partial(_off_cosine, frozenset()),
     shape=lambda *_: (),
     suspects=(
         SIGN,
         _supposing(
-            "axis", "Which index is the query, and over which is the mean?", "turned"
+            "axis",
+            "Which index is the query, and over which is the mean?",
+            _off_cosine,
+            "turned",
         ),
-        _supposing("shift", "What all scores of a query share is still in it.", "all"),
+        _supposing(
+            "shift",
+            "What all scores of a query share is still in it.",
+            _off_cosine,
+            "all",
+        ),
         Suspect(
             "normalisation",
             "Right but for a factor: are both norms those of what is seen?",
@@ -278,9 +286,8 @@ def _runs(rng: np.random.Generator) -> Iterator[Case]:
     yield "one transition", case((0.3, 0.5), 1, 0.7, 3)
 
 
-def _off_path(value: Any, *inputs: Any) -> Any:
+def _off_path(what: frozenset[str], path: Any, *inputs: Any) -> Any:
     """How far each step is from one down the slope of the loss at which it starts."""
-    path, what = _read(value)
     start, states, reward, x, discount, rates, _ = inputs
     left, met = states[:-1], states[1:]
     counts = np.bincount(left, minlength=len(reward))
@@ -321,13 +328,13 @@ def _faults() -> Iterator[Suspect]:
         for names in combinations(_FAULTS, size):
             kind, hint = _FAULTS[names[0]]
             rest = " It isn't the only fault." if size > 1 else ""
-            yield _supposing(kind, hint + rest, *names)
+            yield _supposing(kind, hint + rest, _off_path, *names)
 
 
 descend = Check(
     "descend",
     _runs,
-    _off_path,
+    partial(_off_path, frozenset()),
     shape=lambda *inputs: (inputs[-1] + 1, 2),
     suspects=tuple(_faults()),
 )
