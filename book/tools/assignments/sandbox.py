@@ -36,6 +36,7 @@ from .isolation import (
 from .record import Call, Job, Record, Result, clean
 
 __all__ = [
+    "NOT_ISOLATED",
     "Call",
     "Job",
     "Limits",
