@@ -534,7 +534,7 @@ def test_nothing_goes_on_afterwards() -> None:
     assert mark not in _command_lines()
 
 
-def test_nothing_goes_on_when_grading_is_killed() -> None:
+def test_nothing_goes_on_when_grading_is_killed(tmp_path: Path) -> None:
     if sandbox.available() is not None:
         pytest.skip(f"NO BARRIER WAS TRIED: {sandbox.available()}")
     mark = f"orphan-{os.getpid()}"
@@ -548,7 +548,11 @@ def test_nothing_goes_on_when_grading_is_killed() -> None:
     packages = {{name: Path(at) for name, at in {dict(zip(PACKAGES, map(str, PACKAGES.values()), strict=True))}.items()}}
     run(Job((("", {dedent(cell)!r}),), ()), **packages)
     """
-    process = subprocess.Popen([sys.executable, "-c", dedent(grading)], cwd=ROOT)
+    process = subprocess.Popen(
+        [sys.executable, "-c", dedent(grading)],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
     try:
         assert _within(60, lambda: f"time.sleep(600) {mark}" in _command_lines())
     finally:
