@@ -185,8 +185,20 @@ def test_ctrl_c_is_one_line_at_any_moment(delay: float, tmp_path: Path) -> None:
     for name in ("chapters", "notebooks"):
         (tmp_path / "book" / name).mkdir()
     chapter(tmp_path / "book", "import time\ntime.sleep(60)")
-    command = [sys.executable, "-m", "book.tools.notebooks"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    # The clock starts when Python is up: how long that takes is another matter.
+    program = (
+        "import runpy; print(flush=True); "
+        "runpy.run_module('book.tools.notebooks', run_name='__main__')"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
     time.sleep(delay)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=20)
