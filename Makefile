@@ -20,7 +20,7 @@ export PYTHONPATH :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share .venv and _build
-.PHONY: help book test test-grading notebooks assignments grade format mutate bench replicate study-gpu lock vendor binder-check shots clean
+.PHONY: help book test test-grading notebooks assignments grade format mutate bench replicate study-gpu lock vendor binder-check pdf shots clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -71,6 +71,9 @@ vendor: $(READY) ## fetch the site's third-party files again (ARGS=--accept take
 
 binder-check: $(READY) ## check that Binder's environment is accepted, lean and runs every notebook
 	@$(PY) -m tests.project.binder
+
+pdf: book ## print the book as one PDF (needs Chromium)
+	@$(PY) -m book.tools.printed
 
 shots: book ## pictures of every page, wide and phone, light and dark, into _build/shots (PAGES="word ..." for some)
 	@$(PY) tests/site/shots.py $(PAGES)
