@@ -56,7 +56,10 @@ ARGUMENT = 11
 
 TAG = re.compile(r"<[^<>]{0,5000}>")
 WORD = re.compile(r"[^\W_]+")
-NUMBER = re.compile(r"(?<![\w.])-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?(?![\w])", re.I)
+# Of six signs and more: shorter ones say nothing.
+NUMBER = re.compile(
+    r"(?<![\w.])(?=[\d.]{6})(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?!\w)", re.I
+)
 BASE64 = re.compile(r"(?<![\w+/-])[A-Za-z0-9+/_-]{24,}={0,2}")
 DEEPEST = 4
 #: Fonts, whose content is compressed.
@@ -179,10 +182,9 @@ def words(text: str) -> str:
 
 
 def significant(token: str) -> int:
-    """How many digits of a number say something."""
-    mantissa = re.split("e", token, flags=re.I)[0].lstrip("-")
-    digits = mantissa.replace(".", "").lstrip("0")
-    return len(digits)
+    """How many digits of a number say something; zeros at its end may be padding."""
+    mantissa = token.lower().partition("e")[0]
+    return len(mantissa.replace(".", "").strip("0"))
 
 
 # --- What must not be found ----------------------------------------------------------------------
@@ -238,7 +240,9 @@ def hoard(course: Course, assignments: Iterable[Assignment]) -> Hoard:
     found = Hoard(strings={course.secret: ("the secret", "the course")})
     for assignment in assignments:
         found.needles += needles(assignment)
-        for name, key in keys(assignment).items():
+        with contextlib.redirect_stdout(io.StringIO()):
+            authored = keys(assignment)
+        for name, key in authored.items():
             where = f"{assignment.name}/{name}"
             number = seed(course, assignment.name, name)
             for text in (str(number), f"{number:x}"):
@@ -316,9 +320,7 @@ def public() -> Public:
         for _, text in texts(path.read_bytes())
     ]
     numbers = {
-        match[0].lstrip("-")
-        for text in [whole, *outputs]
-        for match in NUMBER.finditer(text)
+        match[0] for text in [whole, *outputs] for match in NUMBER.finditer(text)
     }
     return Public(squeezed(whole), words(whole), frozenset(numbers))
 
@@ -410,7 +412,7 @@ def _in_text(hidden: Hoard, place: str, text: str) -> Iterator[Leak]:
 def _numbers_in(hidden: Hoard, place: str, text: str) -> Iterator[Leak]:
     together: dict[str, set[float]] = {}
     for match in NUMBER.finditer(text):
-        token = match[0].lstrip("-")
+        token = match[0]
         digits = significant(token)
         if digits < TOGETHER or token in public().numbers:
             continue
