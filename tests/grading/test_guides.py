@@ -8,6 +8,7 @@ import pytest
 
 from book._ext.assignments import linked, statements, summary, total
 from book.assignments.notebooks.checks import engine
+from book.tools.assignments import grade
 from book.tools.assignments.source import assignment_names, read_assignment
 from book.tools.canonical import ROOT
 
@@ -113,3 +114,24 @@ def test_the_worked_example_is_about_what_is_there() -> None:
         r"`((?:book|tests)/[\w./-]+)`", guide.replace("NN-name", "05-emergence")
     ):
         assert (ROOT / path).exists(), path
+
+
+def test_a_minute_is_what_a_submission_has() -> None:
+    assert "longer than a minute is stopped" in (BOOK / "students.md").read_text(
+        "utf-8"
+    )
+    assert grade.SECONDS == 60
+
+
+def test_commands_are_those_of_the_makefile() -> None:
+    """Each command of the guide is there, and so are the settings and options that it names."""
+    guide = (BOOK / "instructors.md").read_text("utf-8")
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    commands = re.findall(r"\bmake ([a-z-]+)((?: [A-Z]+=[^\s`]+)*)", guide)
+    targets = [name for name, _ in commands if f"\n{name}: " in makefile]
+    assert {"assignments", "grade", "notebooks", "test-grading"} <= set(targets)
+    for name in ["ASSIGNMENTS", "UNSAFE", *re.findall(r"([A-Z]+)=", guide)]:
+        assert f"$({name})" in makefile or f"$(if $({name})" in makefile, name
+    source = inspect.getsource(grade)
+    for option in re.findall(r"(--[a-z]+) ", guide):
+        assert f'"{option}"' in source, option
