@@ -305,7 +305,7 @@ def foundation(course: Course, marker: Marker) -> bytes:
     written = TEXT / f"{marker.assignment.name}.md"
     files = [written, *check_files(written.read_text("utf-8"))]
     files += sorted(LIBRARY.rglob("*.py"))
-    tools = ("marking", "record", "runner", "sandbox", "source")
+    tools = ("cgroup", "isolation", "marking", "record", "runner", "sandbox", "source")
     files += [Path(__file__).with_name(f"{name}.py") for name in tools]
     for path in files:
         text.update(f"\n{path.name}\n".encode() + path.read_bytes())
