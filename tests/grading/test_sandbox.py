@@ -690,6 +690,36 @@ def test_what_is_replaced_changes_no_value_and_is_noted() -> None:
     }
 
 
+def test_what_a_check_knows_is_not_there_to_solve_with() -> None:
+    source = """
+    from pathlib import Path
+    import numpy as np
+    import checks
+    from checks import policy_evaluation as check
+
+    def at_discount(*inputs):
+        gap = lambda v: check.at_discount.residual(v, *inputs)
+        zero, eye = gap(np.zeros(3)), np.eye(3)
+        slopes = np.column_stack([gap(row) - zero for row in eye])
+        return np.linalg.solve(slopes, -zero)
+
+    def found():
+        texts = [path.read_text() for path in Path(checks.__file__).parent.glob("*.py")]
+        return sum("at_discount" in text for text in texts)
+
+    check.at_discount(at_discount)
+    """
+    transition = np.full((3, 3), 1 / 3)
+    inputs = (np.arange(3.0), transition, 0.5, 0.8)
+    outcome = submitted(
+        source, Call("at_discount", "at_discount", (inputs,)), call("found")
+    )
+    assert outcome.cells == {}  # a notebook that calls its checks runs all the same
+    (result,) = outcome.results["at_discount"]
+    assert "no attribute 'residual'" in result.error
+    assert value(outcome, "found") == 0
+
+
 # What comes through the pipe, line by line.
 
 TWO = Job((("a", ""), ("b", "")), (Call("f", "f", ((1,), (2,))), Call("g", "g", ((),))))

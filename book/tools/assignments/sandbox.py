@@ -59,6 +59,19 @@ TICK = 0.1
 
 NOT_ISOLATED = "ran without isolation"
 
+#: Modules of `checks` that a submission finds as students have them; the runner needs them.
+KEPT = ("__init__.py", "engine.py", "values.py")
+
+#: All others. What a check knows of a right answer would let a general solver answer for the student.
+SILENT = '''"""Where marks are made, nothing is checked."""
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return lambda *_, **__: None
+'''
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -192,20 +205,32 @@ class _Place:
             "RLIMIT_NOFILE": 256,
         }
         file = folder / "job.json"
+        packages = self.packages | {
+            "checks": _silenced(self.packages["checks"], folder / "checks")
+        }
         if self.isolated:
             inside = Path("/job/packages")
             bounds["RLIMIT_NPROC"] = limits.processes
             file.write_text(json.dumps(_described(job, bounds, inside)))
-            mounts = {f"{inside}/{name}": at for name, at in self.packages.items()}
+            mounts = {f"{inside}/{name}": at for name, at in packages.items()}
             mounts |= {"/job/job.json": file, "/job/runner.py": RUNNER}
             start = bubblewrap(self.python, mounts, 4 * limits.file_megabytes)
             return [*start, "-I", "-B", "/job/runner.py", "/job/job.json"]
         beside = folder / "packages"
         beside.mkdir()
-        for name, at in self.packages.items():
+        for name, at in packages.items():
             (beside / name).symlink_to(at.resolve())
         file.write_text(json.dumps(_described(job, bounds, beside)))
         return [self.python, "-I", "-B", str(RUNNER), str(file)]
+
+
+def _silenced(checks: Path, folder: Path) -> Path:
+    """Write `checks` without what its checks know."""
+    folder.mkdir()
+    for path in checks.glob("*.py"):
+        text = path.read_text("utf-8") if path.name in KEPT else SILENT
+        (folder / path.name).write_text(text, encoding="utf-8")
+    return folder
 
 
 def _described(job: Job, bounds: dict[str, int], packages: Path) -> dict[str, Any]:
