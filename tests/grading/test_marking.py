@@ -189,11 +189,107 @@ def test_a_given_cell_counts_as_given(assignment: Assignment, tmp_path: Path) ->
         changed,
         WHY,
     )
-    assert sources(read_as) == [c["source"] for c in (SETUP, ANSWER, GIVEN)]
+    assert sources(read_as) == [
+        *(c["source"] for c in (SETUP, ANSWER)),
+        "raise SystemExit",
+        *("shown = 'mine'", GIVEN["source"]),
+    ]
+    assert [c.where for c in read_as.cells[-2:]] == ["cell 4", "cell 4, as given"]
     assert read_as.notes == (
         "The cell 'twice-test' was changed (cell 3): as given, it counts.",
         "The cell that was given was changed (cell 4): as given, it counts.",
     )
+
+
+def identity(assignment: Assignment, part: str) -> str:
+    """The id of the cell of the student edition that has this in it."""
+    (found,) = [g for g in student_edition(assignment) if part in g.source]
+    return found.identity
+
+
+def test_what_was_added_to_a_given_cell_is_not_lost(
+    assignment: Assignment, tmp_path: Path
+) -> None:
+    more = "import numpy as np\nfrom numpy import mean"
+    for setup in (
+        cell(more, id=identity(assignment, "import numpy")),
+        cell(more),  # of an editor that keeps no ids
+        # merged with the cell of the task
+        cell(f"{more}\n{ANSWER['source']}", id=identity(assignment, "import numpy")),
+    ):
+        read_as = read(assignment, tmp_path, setup, TEST, GIVEN, WHY)
+        assert setup["source"] in sources(read_as)
+        assert "import numpy as np" in sources(read_as)
+    tried = cell("def helper(): ...\nprint('try it')", "twice-test")
+    read_as = read(assignment, tmp_path, SETUP, ANSWER, tried, GIVEN, WHY)
+    assert tried["source"] in sources(read_as)
+
+
+STUB = cell("*Your answer here.*", "why", "markdown")
+HEADING = cell(
+    "## Task 2. Why\n2 points · 10 minutes · medium · after Theorem 1.6",
+    kind="markdown",
+)
+
+
+@pytest.mark.parametrize(
+    ("cells", "answer"),
+    [
+        ((HEADING, STUB, cell("So.", kind="markdown")), "*Your answer here.*\n\nSo."),
+        ((HEADING, cell("So.", kind="markdown"), STUB), "So.\n\n*Your answer here.*"),
+        ((HEADING, STUB, cell("1 + 1")), "*Your answer here.*\n\n1 + 1"),
+        ((HEADING, STUB, cell(" ")), "*Your answer here.*"),
+        # What stands elsewhere is no answer.
+        ((cell("1 + 1"), HEADING, STUB), "*Your answer here.*"),
+        ((HEADING, STUB, cell("Done.", kind="markdown")), "*Your answer here.*"),
+    ],
+)
+def test_an_answer_may_stand_beside_its_cell(
+    cells: tuple[Any, ...], answer: str, assignment: Assignment, tmp_path: Path
+) -> None:
+    read_as = read(assignment, tmp_path, SETUP, ANSWER, TEST, GIVEN, *cells)
+    assert read_as.answers["why"] == answer
+
+
+def test_a_notebook_without_names_is_known_by_its_ids(
+    assignment: Assignment, tmp_path: Path
+) -> None:
+    nameless = [
+        cell(ANSWER["source"], id=identity(assignment, "def twice")),
+        cell("So.", kind="markdown", id=identity(assignment, "Your answer here")),
+    ]
+    read_as = read(assignment, tmp_path, SETUP, nameless[0], GIVEN, nameless[1])
+    assert read_as.answers == {"twice": ANSWER["source"], "why": "So."}
+
+
+def test_a_picture_beside_the_cell_of_an_answer_is_part_of_it(
+    assignment: Assignment, tmp_path: Path
+) -> None:
+    plot = cell("plot()", outputs=[{"data": {"image/png": "iVBORw0KGgoAAAA="}}])
+    read_as = read(assignment, tmp_path, SETUP, ANSWER, TEST, GIVEN, STUB, plot)
+    assert read_as.pictures == {"why": ("iVBORw0KGgoAAAA=",)}
+
+
+@pytest.mark.parametrize("code", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_notebook_is_read_in_any_unicode_and_with_large_outputs(
+    code: str, assignment: Assignment, tmp_path: Path
+) -> None:
+    path = tmp_path / "handed.ipynb"
+    large = cell(
+        "show()", outputs=[{"text": "x" * (50_000_000 if code == "utf-8" else 1)}]
+    )
+    text = json.dumps({"cells": [SETUP, large, ANSWER, TEST, GIVEN, WHY]})
+    path.write_bytes(text.replace("\n", "\r\n").encode(code))
+    read_as = read_submission(path, assignment)
+    assert (read_as.problem, len(read_as.cells)) == ("", 4)
+
+
+def test_a_file_that_would_fill_the_memory_is_not_read(
+    assignment: Assignment, tmp_path: Path
+) -> None:
+    path = tmp_path / "handed.ipynb"
+    path.write_text('{"cells": [' + "[]," * 5_000_000 + "0]}")
+    assert "too many parts" in read_submission(path, assignment).problem
 
 
 def test_deleted_cells_come_back_in_their_place(
@@ -598,8 +694,14 @@ def test_only_the_page_for_the_grader_has_the_model_answer(
     assignment: Assignment,
 ) -> None:
     record = graded(
-        "ada", CODE_ROW, HAND_ROW, answers={"why": "so"}, notes=("detail 0.123",)
+        "ada",
+        CODE_ROW,
+        HAND_ROW,
+        answers={"why": "so"},
+        notes=("detail 0.123",),
+        told=("Cell 3 fails.",),
     )
     assert "Because the model says so." in hand_page(assignment, [record])
     page = student_page(assignment, record)
+    assert "Cell 3 fails." in page
     assert "model says" not in page and "Rubric" not in page and "0.123" not in page

@@ -40,7 +40,9 @@ from book.tools.assignments.source import (
 from book.tools.canonical import canonical
 
 #: Of a notebook file: pictures are welcome, a runaway output isn't read.
-LARGEST = 20 * 2**20
+LARGEST = 64 * 2**20
+#: Brackets and commas of it: a file of nothing else would take a hundred times its size of memory.
+MOST_PARTS = 8_000_000
 LARGEST_PICTURE = 2**20
 
 
@@ -148,8 +150,12 @@ def read_submission(path: Path, assignment: Assignment) -> Submission:
         content = path.read_bytes()
     except OSError as error:
         return Submission(problem=f"The file can't be read: {error.strerror}.")
+    if sum(map(content.count, (b",", b"[", b"{"))) > MOST_PARTS:
+        return Submission(
+            problem="The notebook's outputs have too many parts: clear them."
+        )
     try:
-        loaded = json.loads(content.decode("utf-8-sig"))
+        loaded = json.loads(content)  # in UTF-8, -16 or -32, with or without a mark
     except (ValueError, RecursionError):
         return Submission(problem="The file isn't a notebook: it isn't JSON.")
     cells = loaded.get("cells") if isinstance(loaded, dict) else None
@@ -196,45 +202,102 @@ def _pictures(outputs: Any) -> Iterator[str]:
                 yield letters
 
 
+@dataclass(frozen=True)
+class _Placed:
+    """A student's cell, and which cell of the edition it is: the second of that name, or changed, or none."""
+
+    cell: Given
+    where: str
+    place: int | None
+    given: Given | None
+    again: bool
+
+    @property
+    def own(self) -> bool:
+        """Whether there is anything of the student's in it, where nobody asked for it."""
+        if self.given is None or self.given.role in {"given", "test"}:
+            given = "" if self.given is None else self.given.source
+            return _squeezed(self.cell.source) not in {"", _squeezed(given)}
+        return False
+
+
 def arrange(written: Sequence[Given], edition: Sequence[Given]) -> Submission:
-    """Put what was given back in its place, keep what is the student's own, and say what was odd."""
-    notes: list[str] = []
-    answers: dict[str, list[str]] = {}
-    pictures: dict[str, tuple[str, ...]] = {}
-    cells: list[tuple[int | None, Cell]] = []  # each with its place in the edition
+    """Put what was given back in its place, keep what is the student's own, and say what was odd.
+
+    Nothing that a student wrote is lost. A cell that was given and changed runs as it was handed in, and
+    after it as it was given: an import that was added to it counts, a function that was spoilt doesn't.
+    """
     seen: set[int] = set()
+    placed: list[_Placed] = []
     for number, cell in enumerate(written, start=1):
-        where = f"cell {number}"
         place = _place(cell, edition, seen)
-        if place is None:
-            if cell.code and cell.source.strip():
-                cells.append((None, Cell(cell.source, where)))
-            continue
-        given = edition[place]
-        again = place in seen
-        seen.add(place)
-        if given.role in {"solution", "hand"}:
-            if again:
-                notes.append(f"Two cells are called {given.name!r}: both count.")
-            answers.setdefault(given.name, []).append(cell.source)
-            if given.role == "hand" and cell.pictures:
-                pictures[given.name] = cell.pictures
-            if cell.code:
-                cells.append((place, Cell(cell.source, where)))
-            continue
-        changed = _squeezed(cell.source) != _squeezed(given.source)
-        if changed and given.code:
-            what = f"{given.name!r}" if given.name else "that was given"
-            notes.append(f"The cell {what} was changed ({where}): as given, it counts.")
-        if given.code and given.role == "given" and not again:
-            cells.append((place, Cell(given.source, where)))
+        given = None if place is None else edition[place]
+        placed.append(_Placed(cell, f"cell {number}", place, given, place in seen))
+        if place is not None:
+            seen.add(place)
+    cells = [each for one in placed for each in _runs(one)]
+    notes = [note for one in placed for note in _odd(one)]
     notes += _restore(cells, edition, seen)
+    parts = _answers(placed)
+    by_hand = {given.name for given in edition if given.role == "hand"}
     return Submission(
         tuple(cell for _, cell in cells),
-        {name: "\n\n".join(parts) for name, parts in answers.items()},
-        pictures,
+        {name: "\n\n".join(c.source for c in part) for name, part in parts.items()},
+        {
+            name: tuple(pictures[:6])
+            for name, part in parts.items()
+            if name in by_hand
+            and (pictures := [picture for c in part for picture in c.pictures])
+        },
         tuple(notes),
     )
+
+
+def _runs(one: _Placed) -> Iterator[tuple[int | None, Cell]]:
+    """What runs of a cell, and its place in the edition."""
+    if one.own and one.cell.code:
+        yield None, Cell(one.cell.source, one.where)
+    if one.given is None:
+        return
+    if one.given.role == "given" and one.given.code and not one.again:
+        where = f"{one.where}, as given" if one.own else one.where
+        yield one.place, Cell(one.given.source, where)
+    if one.given.role in {"solution", "hand"} and one.cell.code:
+        yield one.place, Cell(one.cell.source, one.where)
+
+
+def _odd(one: _Placed) -> Iterator[str]:
+    """What is odd about a cell."""
+    given = one.given
+    if given is None:
+        return
+    if given.role in {"solution", "hand"}:
+        if one.again:
+            yield f"Two cells are called {given.name!r}: both count."
+    elif given.code and _squeezed(one.cell.source) != _squeezed(given.source):
+        what = f"{given.name!r}" if given.name else "that was given"
+        yield f"The cell {what} was changed ({one.where}): as given, it counts."
+
+
+def _answers(placed: Sequence[_Placed]) -> dict[str, list[Given]]:
+    """The cells of each task's answer; what stands beside one that is marked by hand belongs to it."""
+    answers: dict[str, list[Given]] = {}
+    before = (
+        ""  # the task marked by hand whose cell came before, with nothing given between
+    )
+    loose: list[Given] = []  # the student's own since a cell that was given
+    for one in placed:
+        if one.given is not None:
+            hand = one.given.role == "hand"
+            if hand or one.given.role == "solution":
+                parts = [*loose, one.cell] if hand else [one.cell]
+                answers.setdefault(one.given.name, []).extend(parts)
+            before, loose = one.given.name if hand else "", []
+        if one.own and before:
+            answers[before].append(one.cell)
+        elif one.own:
+            loose.append(one.cell)
+    return answers
 
 
 def _restore(
@@ -261,14 +324,14 @@ def _place(cell: Given, edition: Sequence[Given], seen: set[int]) -> int | None:
         places = [i for i, given in enumerate(edition) if given.name == cell.name]
         if places:
             return places[0]
-    for key in (
-        lambda given: given.identity and given.identity == cell.identity,
-        lambda given: _squeezed(given.source) == _squeezed(cell.source),
-    ):
-        for place, given in enumerate(edition):
-            fits = given.code == cell.code and not given.name
-            if fits and place not in seen and key(given):
-                return place
+    for place, given in enumerate(edition):  # an editor may have dropped all names
+        known = given.identity and given.identity == cell.identity
+        if known and place not in seen and not (cell.name and given.name):
+            return place
+    for place, given in enumerate(edition):
+        fits = given.code == cell.code and not given.name and place not in seen
+        if fits and _squeezed(given.source) == _squeezed(cell.source):
+            return place
     return None
 
 
