@@ -111,3 +111,10 @@ def test_a_command_that_fails_says_why(tmp_path: Path) -> None:
     write_config(made)
     with pytest.raises(nbgrader.NbgraderError, match="autograde"):
         nbgrader.command(made, "autograde", "99-nothing")
+
+
+def test_settings_that_nbgrader_cannot_read_are_said(tmp_path: Path) -> None:
+    made = open_course(tmp_path)
+    (tmp_path / "nbgrader_config.py").write_text("1 / 0")
+    with pytest.raises(nbgrader.NbgraderError, match="ZeroDivisionError"):
+        nbgrader.calls(made, [("generate_assignment", [NAME, True, True])])

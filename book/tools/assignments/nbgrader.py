@@ -7,11 +7,13 @@ a kernel called python3 that stands before its own on JUPYTER_PATH.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -131,31 +133,33 @@ def calls(
         json.dumps([method, arguments]) + "\n" for method, arguments in wanted
     )
     problems: list[str] = []
-    log = SCRATCH / "log.txt"
     inside = environment()
     with (
-        log.open("w", encoding="utf-8") as log_file,
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log,
         subprocess.Popen(
             [program("python"), "-c", SERVER, str(course.folder)],
             cwd=course.folder,
             env=inside,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=log_file,
+            stderr=log,
             text=True,
             encoding="utf-8",
         ) as process,
     ):
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(lines)
-        process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it ended: why, its log says
+            process.stdin.write(lines)
+            process.stdin.close()
         for line in process.stdout:
             success, said = json.loads(line)
             problems.append("" if success else _last(said) or "it failed")
             done()
-    if len(problems) < len(wanted):
-        raise NbgraderError(f"nbgrader: {_last(log.read_text('utf-8'))}")
+        process.wait()
+        if len(problems) < len(wanted):
+            log.seek(0)
+            raise NbgraderError(f"nbgrader: {_last(log.read())}")
     return problems
 
 
