@@ -20,7 +20,7 @@ export PYTHONPATH :=
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # the steps share .venv and _build
-.PHONY: help book test test-grading notebooks assignments grade format mutate bench replicate study-gpu lock vendor binder-check pdf shots clean
+.PHONY: help book test test-grading notebooks assignments grade format mutate bench replicate study-gpu lock vendor binder-check pdf zip public links shots clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -74,6 +74,15 @@ binder-check: $(READY) ## check that Binder's environment is accepted, lean and 
 
 pdf: book ## print the book as one PDF (needs Chromium)
 	@$(PY) -m book.tools.printed
+
+zip: book ## pack the book as pages to read offline
+	@$(PY) -m book.tools.offline
+
+public: zip pdf ## lay out what is published: the site with PDF and zip
+	@$(PY) -m book.tools.public
+
+links: book ## see that the addresses that the book names are there (needs the network)
+	@$(PY) -m book.tools.links
 
 shots: book ## pictures of every page, wide and phone, light and dark, into _build/shots (PAGES="word ..." for some)
 	@$(PY) tests/site/shots.py $(PAGES)

@@ -21,7 +21,13 @@ BUILD = ROOT / "_build"
 HTML = BUILD / "html"
 STAMP = BUILD / "book.digest"
 LOG = BUILD / "logs" / "book.txt"
-TOP_LEVEL_INPUTS = ("_config.yml", "_toc.yml", "genindex.md", "requirements.lock")
+TOP_LEVEL_INPUTS = (
+    "CHANGELOG.md",
+    "_config.yml",
+    "_toc.yml",
+    "genindex.md",
+    "requirements.lock",
+)
 
 
 def input_files() -> Iterator[Path]:

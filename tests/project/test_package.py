@@ -1,14 +1,18 @@
 """The library stands alone: built, installed and imported with numpy and scipy only."""
 
+import io
+import re
 import subprocess
 import sys
 import sysconfig
 import venv
 import zipfile
+from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from readme_renderer import markdown
 
 import ictd_lib
 from book.tools.canonical import ROOT
@@ -46,13 +50,53 @@ def test_wheel_holds_the_library_its_licence_and_nothing_else(wheel: Path) -> No
     assert "ictd_lib/py.typed" in names
 
 
-def test_wheel_needs_numpy_and_scipy_only(wheel: Path) -> None:
+def metadata(wheel: Path) -> Message:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith("METADATA")]
-        metadata = Parser().parsestr(archive.read(name).decode())
-    needed = [
-        line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def test_wheel_says_what_it_is(wheel: Path) -> None:
+    said = metadata(wheel)
+    assert said["Name"] == "ictd-lib"
+    assert said["Summary"] and said["Author"] and said["Keywords"]
+    assert said["License-Expression"] == "MIT"
+    assert said["Requires-Python"] == ">=3.11"
+    assert {"Typing :: Typed", "Intended Audience :: Education"} <= set(
+        said.get_all("Classifier", [])
+    )
+    # No address of the project is known; one that leads nowhere is worse than none.
+    assert said.get_all("Project-URL") is None
+
+
+def test_its_readme_renders_as_the_package_index_shows_it(wheel: Path) -> None:
+    said = metadata(wheel)
+    assert said["Description-Content-Type"] == "text/markdown"
+    text = said.get_payload()
+    assert isinstance(text, str)
+    warnings = io.StringIO()
+    page = markdown.render(text, stream=warnings)
+    assert page is not None and warnings.getvalue() == ""
+    assert page.count("<table>") == text.count("\n| -")
+    assert page.count("<pre") >= text.count("```") / 2 + 5
+    # Links into the repository lead nowhere there.
+    assert not [
+        link
+        for link in re.findall(r'(?:href|src)="([^"]*)"', page)
+        if not link.startswith(("https://", "#"))
     ]
+
+
+def test_the_readmes_example_runs(wheel: Path) -> None:
+    text = metadata(wheel).get_payload()
+    assert isinstance(text, str)
+    (program,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert run(sys.executable, "-W", "error", "-c", program, cwd=ROOT).startswith("[")
+
+
+def test_wheel_needs_numpy_and_scipy_only(wheel: Path) -> None:
+    requires = metadata(wheel).get_all("Requires-Dist", [])
+    needed = [line for line in requires if "extra ==" not in line]
     assert sorted(line.partition(">")[0] for line in needed) == ["numpy", "scipy"]
 
 

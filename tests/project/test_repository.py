@@ -20,7 +20,9 @@ FILES = project_files()
 TOP_LEVEL = {
     *(
         ".ci",
+        ".github",
         ".gitignore",
+        "CHANGELOG.md",
         "CITATION.cff",
         "CONTRIBUTING.md",
         "LICENSE",
