@@ -119,8 +119,8 @@ def shown(name: str) -> list[tuple[str, list[list[str]]]]:
     return found
 
 
-@pytest.mark.parametrize("name", notebooks.chapter_names())
-def test_transition_matrices_of_chapters_are_stochastic(name: str) -> None:
+@pytest.mark.parametrize("name", notebooks.all_names())
+def test_transition_matrices_of_notebooks_are_stochastic(name: str) -> None:
     assert faults(shown(name)) == []
 
 
