@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -199,6 +201,15 @@ def test_a_given_cell_counts_as_given(assignment: Assignment, tmp_path: Path) ->
         "The cell 'twice-test' was changed (cell 3): as given, it counts.",
         "The cell that was given was changed (cell 4): as given, it counts.",
     )
+
+
+def test_what_a_person_marks_does_not_run(
+    assignment: Assignment, tmp_path: Path
+) -> None:
+    plot = cell("while True: pass", "why")
+    read_as = read(assignment, tmp_path, SETUP, ANSWER, TEST, GIVEN, plot)
+    assert plot["source"] not in sources(read_as)
+    assert read_as.answers["why"] == plot["source"]
 
 
 def identity(assignment: Assignment, part: str) -> str:
@@ -643,6 +654,55 @@ def test_hand_marks_are_merged_and_what_is_filled_in_is_kept(tmp_path: Path) -> 
     assert any(line.startswith('\'=bob,why,Why,2,"1,5",good,') for line in again)
     assert any(line.startswith("eve,why,Why,2,1,") for line in again)
     assert any(line.startswith("cy,why,Why,2,,,") for line in again)
+
+
+def test_what_a_spreadsheet_makes_of_names_loses_no_points(tmp_path: Path) -> None:
+    names = ["007", "Zoë", "=bob"]
+    records = [graded(name, HAND_ROW, answers={"why": name}) for name in names]
+    text = tables.hand_table(records, {}).replace("why,Why,2,,,", "why,Why,2,1,,")
+    for name in names:  # nothing that reads like a number
+        assert not re.fullmatch(
+            r"[\d.e+-]+",
+            tables.answer_digest(graded(name, answers={"why": name}), "why"),
+        )
+    stored = text.replace("007,", "7,").replace("\n", "\r\n")
+    path = tmp_path / "hand.csv"
+    for content in (
+        stored.encode("cp1252"),
+        stored.encode("utf-16"),
+        stored.replace("\r\n", "\r").encode("utf-8-sig"),
+        unicodedata.normalize("NFD", stored).encode(),
+    ):
+        path.write_bytes(content)
+        read, problems = tables.read_hand(path)
+        hand, remarks = tables.settle(read, records)
+        assert (problems, remarks) == ([], [])
+        merged = [tables.merge(record, hand).rows[0] for record in records]
+        assert [(row.points, row.detail) for row in merged] == [(1, "")] * 3
+        assert tables.hand_table(records, hand).count("\n") == 4
+
+
+def test_a_mark_that_counts_for_no_one_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "hand.csv"
+    head = "student,task,title,out_of,points,comment,answer\n"
+    path.write_text(f"{head}7,why,Why,2,1,,\nada,why,Why,2,,,\nada,why,Why,2,2,,\n")
+    read, problems = tables.read_hand(path)
+    assert problems == [f"{path}, line 4: 'ada' has 'why' twice"]
+    both = [graded("07", HAND_ROW), graded("007", HAND_ROW)]
+    hand, remarks = tables.settle(read, both)
+    assert remarks == ["nobody called '7' handed 'why' in: the points count for no one"]
+    assert tables.merge(both[0], hand).pending == 1
+
+
+def test_columns_of_the_instructors_own_stay(tmp_path: Path) -> None:
+    path = tmp_path / "hand.csv"
+    path.write_text("who,student,task,out_of,points,\nmax,ada,why,2,1,\n")
+    hand, _ = tables.read_hand(path)
+    again = tables.hand_table([graded("ada", HAND_ROW), graded("cy", HAND_ROW)], hand)
+    assert again.splitlines()[0] == ",".join([*tables.HAND, "who"])
+    assert again.splitlines()[1] == "ada,why,,2,1,,,max"
+    path.write_text("student,task,out_of,points\n" + '"' + "x" * 200_000)
+    assert "field" in tables.read_hand(path)[1][0]
 
 
 def test_an_answer_that_changed_after_it_was_marked_is_remarked_upon(

@@ -262,7 +262,8 @@ def _runs(one: _Placed) -> Iterator[tuple[int | None, Cell]]:
     if one.given.role == "given" and one.given.code and not one.again:
         where = f"{one.where}, as given" if one.own else one.where
         yield one.place, Cell(one.given.source, where)
-    if one.given.role in {"solution", "hand"} and one.cell.code:
+    # A person looks at the plots of a task marked by hand: to run it could only cost time.
+    if one.given.role == "solution" and one.cell.code:
         yield one.place, Cell(one.cell.source, one.where)
 
 
