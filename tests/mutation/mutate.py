@@ -125,6 +125,7 @@ def _unit_tests(tree: Path, fault: Fault | None) -> Iterator[list[str]]:
     names = {file: str(file.relative_to(tree)) for file in files}
     module = Path(fault.file).stem if fault else None
     naming = [file for file in files if module and module in file.read_text("utf-8")]
+    naming.sort(key=lambda file: str(module) not in file.stem)
     if naming:
         yield [names[file] for file in naming]
     yield [names[file] for file in files if file not in naming]
