@@ -393,7 +393,7 @@ def test_threads_that_go_on_hold_nothing_up(reached: Outcome) -> None:
 
 def test_the_job_holds_inputs_only(reached: Outcome) -> None:
     given, of_a_call = value(reached, "job")
-    assert given == ["calls", "cells", "limits", "nice", "paths"]
+    assert given == ["calls", "cells", "limits", "nice", "paths", "seconds"]
     assert of_a_call == ["arguments", "function"]
 
 
@@ -623,10 +623,27 @@ def test_an_error_in_a_cell_stops_no_other() -> None:
     assert outcome.cells["cell 2"] == "SyntaxError: invalid syntax (line 1)"
 
 
+def test_a_slow_cell_costs_no_task() -> None:
+    slow = "x = 0\nwhile True: x += 1\n# %%\nfor k in range(10**12): x += 1\n# %%\n"
+    after = "def f(y): return x > 0, y\n"
+    outcome = submitted(slow + after, call("f", 3), limits=Limits(seconds=8))
+    assert value(outcome, "f") == [True, 3]
+    words = "TimeoutError: stopped, so that there is time for the cells after it"
+    assert outcome.cells == {"cell 0": words, "cell 1": words}
+    assert outcome.ended == {}
+
+
+STUBBORN = """\
+import signal
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+while True: pass
+"""
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("while True: pass", "ran longer than 2 s"),
+        (STUBBORN, "ran longer than 2 s"),
         ("import os; os._exit(0)", "ended by itself (status 0)"),
         ("for _ in range(1000): print('x' * 10**6)", "wrote more than 8 MB"),
     ],

@@ -120,8 +120,11 @@ def handed_in(folder: Path, assignment: str) -> Iterator[HandedIn]:
     root = folder.resolve()
     for student in sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)):
         place = student / assignment
-        if student.name.startswith(".") or not place.is_dir():
+        flat = not place.is_dir() and (student / f"{assignment}.ipynb").is_file()
+        if student.name.startswith(".") or not (flat or place.is_dir()):
             continue
+        if flat:  # as many a course's website packs what was handed in
+            place = student
         path, note = place / f"{assignment}.ipynb", ""
         if not path.exists() and not path.is_symlink():
             others = sorted(place.glob("*.ipynb"))
@@ -131,6 +134,12 @@ def handed_in(folder: Path, assignment: str) -> Iterator[HandedIn]:
                 continue
             path = others[0]
             note = f"The notebook is called {tables.shown(path.name)}."
+        elif not flat:
+            stray = [
+                each.name for each in sorted(place.glob("*.ipynb")) if each != path
+            ]
+            if stray:
+                note = f"Not read, beside it: {tables.shown(', '.join(stray))}."
         try:
             real = path.resolve(strict=True)
             outside = not real.is_relative_to(root)
@@ -387,6 +396,9 @@ def hand_in_back(
     folder = course.folder / "hand"
     path = folder / f"{assignment.name}.csv"
     hand, problems = tables.read_hand(path)
+    hand, remarks = tables.settle(hand, records)
+    for remark in remarks:
+        print(f"{path}: {remark}", file=sys.stderr)
     if not problems:  # a table that can't be read isn't written either
         text = tables.hand_table(records, hand)
         if text.count("\n") > 1 and (
@@ -410,6 +422,7 @@ def write_totals(course: Course) -> None:
     for folder in sorted(course.record("x", "y").parent.parent.glob("*/")):
         hand, _ = tables.read_hand(course.folder / "hand" / f"{folder.name}.csv")
         found = records_of(course, folder.name)
+        hand, _ = tables.settle(hand, found)
         records += [tables.merge(record, hand) for record in found]
     records.sort(key=lambda record: (record.student, record.file, record.assignment))
     tables.write(course.marks("totals"), tables.totals_table(records))

@@ -80,8 +80,9 @@ class Limits:
     Attributes
     ----------
     seconds : float
-        By the clock: for the cells together, and again for each task. All processes of a submission
-        together have four times as much.
+        By the clock: for the cells together, and again for each task. A cell that takes half of what
+        is left is interrupted, and the others run. All processes of a submission together have four
+        times as much.
     megabytes : int
         Of memory.
     output_megabytes : int
@@ -211,7 +212,7 @@ class _Place:
         if self.isolated:
             inside = Path("/job/packages")
             bounds["RLIMIT_NPROC"] = limits.processes
-            file.write_text(json.dumps(_described(job, bounds, inside)))
+            file.write_text(json.dumps(_described(job, limits, bounds, inside)))
             mounts = {f"{inside}/{name}": at for name, at in packages.items()}
             mounts |= {"/job/job.json": file, "/job/runner.py": RUNNER}
             start = bubblewrap(self.python, mounts, 4 * limits.file_megabytes)
@@ -220,7 +221,7 @@ class _Place:
         beside.mkdir()
         for name, at in packages.items():
             (beside / name).symlink_to(at.resolve())
-        file.write_text(json.dumps(_described(job, bounds, beside)))
+        file.write_text(json.dumps(_described(job, limits, bounds, beside)))
         return [self.python, "-I", "-B", str(RUNNER), str(file)]
 
 
@@ -233,7 +234,9 @@ def _silenced(checks: Path, folder: Path) -> Path:
     return folder
 
 
-def _described(job: Job, bounds: dict[str, int], packages: Path) -> dict[str, Any]:
+def _described(
+    job: Job, limits: Limits, bounds: dict[str, int], packages: Path
+) -> dict[str, Any]:
     """What the runner is told: inputs, and nothing that says what is right."""
     calls = [
         {
@@ -247,6 +250,7 @@ def _described(job: Job, bounds: dict[str, int], packages: Path) -> dict[str, An
         "calls": calls,
         "paths": [str(packages)],
         "limits": bounds,
+        "seconds": limits.seconds,  # for the cells together
         # a swarm of processes that nobody counts mustn't slow the machine
         "nice": 0 if "pids" in parents() else 10,
     }

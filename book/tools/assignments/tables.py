@@ -12,8 +12,9 @@ import hashlib
 import io
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -240,30 +241,37 @@ def totals_table(records: Iterable[Graded]) -> str:
 
 @dataclass(frozen=True)
 class ByHand:
-    """A row of the table of what is marked by hand, as it was read."""
+    """A row of the table of what is marked by hand, as it was read: all its cells, the instructor's own, too."""
 
     points: float | None
     comment: str
     answer: str
-    cells: tuple[str, ...]
+    cells: Mapping[str, str]
 
 
 def read_hand(path: Path) -> tuple[dict[tuple[str, str], ByHand], list[str]]:
     """Read what was marked by hand, as a spreadsheet may have stored it; and what can't be read in it."""
     if not path.exists():
         return {}, []
-    text = path.read_bytes().decode("utf-8-sig", "replace")
+    text = _decoded(path.read_bytes())
     first = text.partition("\n")[0]
     mark = max(",;\t", key=first.count)
     found: dict[tuple[str, str], ByHand] = {}
     problems = []
-    lines = list(csv.reader(io.StringIO(text), delimiter=mark))
+    try:
+        lines = list(csv.reader(io.StringIO(text, newline=None), delimiter=mark))
+    except csv.Error as error:
+        return {}, [f"{path}: {error}"]
     header = [name.strip() for name in lines[0]] if lines else []
     if not {"student", "task", "points", "out_of"} <= set(header):
         return {}, [f"{path}: got the columns {header}, expected {', '.join(HAND)}"]
     for line, cells in enumerate(lines[1:], start=2):
         row = dict(zip(header, cells, strict=False))
         if not row.get("student") and not row.get("task"):
+            continue
+        key = row.get("student", ""), row.get("task", "")
+        if key in found:
+            problems.append(f"{path}, line {line}: {key[0]!r} has {key[1]!r} twice")
             continue
         written = row.get("points", "").strip()
         points = _points(written, row.get("out_of", ""))
@@ -272,11 +280,55 @@ def read_hand(path: Path) -> tuple[dict[tuple[str, str], ByHand], list[str]]:
                 f"{path}, line {line}: got {written!r} points, expected a number "
                 f"from 0 to {row.get('out_of')}"
             )
-        kept = tuple(row.get(name, "") for name in HAND)
-        found[row["student"], row["task"]] = ByHand(
-            points, row.get("comment", ""), row.get("answer", ""), kept
-        )
+        named = dict.fromkeys([*HAND, *filter(None, header)])
+        row = {name: row.get(name, "") for name in named}
+        found[key] = ByHand(points, row["comment"], row["answer"], row)
     return found, problems
+
+
+def _decoded(content: bytes) -> str:
+    """The text of a table, in what spreadsheets write."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", "replace")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", "replace")
+
+
+def settle(
+    hand: Mapping[tuple[str, str], ByHand], records: Iterable[Graded]
+) -> tuple[dict[tuple[str, str], ByHand], list[str]]:
+    """Give each row back to its student, whom a spreadsheet may call 7 for 007; and say whose it can't tell."""
+    due = {
+        (plain(record.student), row.task)
+        for record in records
+        for row in record.rows
+        if row.kind == "hand"
+    }
+    alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for key in due - set(hand):
+        alike.setdefault((_alike(key[0]), key[1]), []).append(key)
+    settled: dict[tuple[str, str], ByHand] = {}
+    remarks = []
+    for (student, task), entry in hand.items():
+        key = student, task
+        if key not in due:
+            others = alike.get((_alike(student), task), [])
+            if len(others) == 1 and others[0] not in settled:
+                key = others[0]
+            elif entry.points is not None:
+                remarks.append(
+                    f"nobody called {student!r} handed {task!r} in: the points count for no one"
+                )
+        settled[key] = replace(entry, cells={**entry.cells, "student": key[0]})
+    return settled, remarks
+
+
+def _alike(name: str) -> str:
+    """What a spreadsheet leaves of a name: no zeros before a number, letters composed, no space around."""
+    name = unicodedata.normalize("NFC", name).strip()
+    return name.lstrip("0") if name.isdecimal() else name
 
 
 def _points(written: str, out_of: str) -> float | None:
@@ -291,7 +343,8 @@ def answer_digest(record: Graded, task: str) -> str:
     """A few letters that change when an answer does."""
     pictures = "".join(record.pictures.get(task, ()))
     said = record.answers.get(task, "") + pictures
-    return hashlib.sha256(said.encode()).hexdigest()[:8]
+    # A letter that no number has: a spreadsheet makes 120 of 012e1.
+    return "v" + hashlib.sha256(said.encode()).hexdigest()[:8]
 
 
 def merge(record: Graded, hand: Mapping[tuple[str, str], ByHand]) -> Graded:
@@ -323,12 +376,16 @@ def hand_table(
     records: Iterable[Graded], hand: Mapping[tuple[str, str], ByHand]
 ) -> str:
     """The table of what is marked by hand: rows that were there, as they were, and new ones."""
-    lines = {key: entry.cells for key, entry in hand.items()}
+    lines = {key: dict(entry.cells) for key, entry in hand.items()}
+    header = list(
+        dict.fromkeys([*HAND, *(name for row in lines.values() for name in row)])
+    )
     for record in records:
         for row in record.rows:
             key = plain(record.student), row.task
-            blank = key in lines and not lines[key][4] and not lines[key][5]
-            if row.verdict == PENDING and (key not in lines or blank):
+            old = lines.get(key, {})
+            blank = not old.get("points") and not old.get("comment")
+            if row.verdict == PENDING and blank:
                 answer = answer_digest(record, row.task)
                 cells = (
                     record.student,
@@ -339,9 +396,10 @@ def hand_table(
                     "",
                     answer,
                 )
-                lines[key] = tuple(plain(cell) for cell in cells)
+                lines[key] = old | dict(zip(HAND, map(plain, cells), strict=True))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HAND)
-    writer.writerows(lines[key] for key in sorted(lines))
+    writer.writerow(header)
+    for _, line in sorted(lines.items()):
+        writer.writerow([line.get(name, "") for name in header])
     return text.getvalue()

@@ -41,15 +41,29 @@ def encode(value: Any) -> Any:
         return {"dict": [[str(key), encode(item)] for key, item in value.items()]}
     if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
+    numbers = _numbers(value)
+    if numbers is None:
+        return {"other": type(value).__name__}
     if isinstance(value, np.generic):
-        return value.item() if value.dtype.kind in "biuf" else {"other": "number"}
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-        return {
-            "array": value.ravel().tolist(),
-            "shape": list(value.shape),
-            "kind": value.dtype.kind,
-        }
-    return {"other": type(value).__name__}
+        return numbers.item()
+    return {
+        "array": numbers.ravel().tolist(),
+        "shape": list(numbers.shape),
+        "kind": numbers.dtype.kind,
+    }
+
+
+def _numbers(value: Any) -> np.ndarray | None:
+    """What is as good as real numbers, as the checks take it: a range, fractions, an imaginary part of 0."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "c" and close(array.imag, 0 * array.real):
+            array = array.real
+        if array.dtype.kind in "fO":  # the longest floats are none that JSON knows
+            array = array.astype(float)
+    except Exception:  # an object may do anything when it's asked for numbers
+        return None
+    return array if array.dtype.kind in "biuf" else None
 
 
 def decode(encoded: Any) -> Any:
