@@ -100,6 +100,8 @@
 
   const betterSearch = () => {
     if (typeof Search === "undefined") return; // not the search page
+    // From the file system no page may read another: a list of pages is what there can be.
+    if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
     Search.htmlToText = articleText;
     Search.makeSearchSummary = (html, stems, anchor) => {
       const text = Search.htmlToText(html, anchor);
