@@ -11,13 +11,19 @@ import numpy as np
 import pytest
 import torch
 
+from book.assignments.notebooks.checks.engine import Check
 from book.assignments.notebooks.checks.values import compare, dumps, loads
 from book.tools.assignments import grade as grading
 from book.tools.assignments.course import open_course
 from book.tools.assignments.grade import HandedIn, Marker, handed_in, prepare
-from book.tools.assignments.marking import student_edition
+from book.tools.assignments.marking import (
+    Reply,
+    hidden_cases,
+    mark,
+    student_edition,
+)
 from book.tools.assignments.sandbox import Limits, available
-from book.tools.assignments.source import SOLUTION
+from book.tools.assignments.source import SOLUTION, Key
 from book.tools.assignments.tables import PENDING, Graded
 
 NAME = "00-policy-evaluation"
@@ -184,3 +190,30 @@ def test_submissions_are_found_where_they_are_put(tmp_path: Path) -> None:
         "bob": "",
         "cy": f"Not read, beside it: {NAME} (1).ipynb.",
     }
+
+
+def test_two_gradings_of_a_course_do_not_meet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    course = open_course(tmp_path)
+    (tmp_path / "submitted" / "ada" / NAME).mkdir(parents=True)
+    with grading.alone(course):
+        assert grading.main([f"--course={tmp_path}", "--unsafe", NAME]) == 1
+    assert "is being graded already" in capsys.readouterr().err
+    assert grading.main([f"--course={tmp_path}", "--unsafe", NAME]) == 0
+
+
+def test_a_branch_without_a_return_is_not_an_empty_cell() -> None:
+    key = Key(lambda x: x, lambda rng: [("", (1,)), ("two", (2,))], None)
+    cases = hidden_cases(key, np.random.default_rng(0))
+    some, none = Reply("value", 1), Reply("value", None)
+    got = mark(3, key, cases, [some, none])
+    assert (
+        got.message
+        == "Right on ordinary inputs, but not here: two. 1 of 2 inputs were right."
+    )
+    assert "return" in got.detail or got.kind == "edge case"
+    assert mark(3, key, cases, [none, none]).kind == "not done"
+    check = Check("f", key.cases, lambda value, x: value - x)
+    assert check.verdict(lambda x: x if x == 1 else None).kind == "edge case"
+    assert check.verdict(lambda x: None).kind == "not done"

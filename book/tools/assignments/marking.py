@@ -467,6 +467,13 @@ def mark(
             faults.append((case, fault, reply))
     if not faults:
         return Mark(points, points, "right", SAID["right"])
+    undone = sum(fault.kind == "not done" for _, fault, _ in faults)
+    if undone < len(cases):  # whoever answers some inputs has begun
+        nothing = Fault("type", "nothing came back (is a `return` missing?)")
+        faults = [
+            (case, nothing if fault.kind == "not done" else fault, reply)
+            for case, fault, reply in faults
+        ]
     case, fault, reply = min(faults, key=lambda each: _weight(each[1], each[0]))
     passed = len(cases) - len(faults)
     message = SAID.get(fault.kind, f"{fault.kind[:1].upper()}{fault.kind[1:]}.")

@@ -134,18 +134,20 @@ class Check:
             except Exception as error:
                 problem = ("error", f"{type(error).__name__}: {str(error)[:200]}")
             else:
-                if value is None or value is Ellipsis:
+                nothing = value is None or value is Ellipsis
+                if nothing and not passed:
                     return Verdict("not done", "", 0, len(cases))
                 changed = any(
                     isinstance(part, np.ndarray)
                     and not np.array_equal(part, copy, equal_nan=True)
                     for part, copy in zip(inputs, copies, strict=True)
                 )
-                problem = (
-                    ("side effect", "Your function changes its own input.")
-                    if changed
-                    else self._problem(value, inputs)
-                )
+                if changed:
+                    problem = "side effect", "Your function changes its own input."
+                elif nothing:
+                    problem = "type", "Nothing came back: is a `return` missing?"
+                else:
+                    problem = self._problem(value, inputs)
             if not problem:
                 passed += 1
             elif first is None:
