@@ -1,5 +1,6 @@
 """A class of one assignment, from honest to hostile: marks and lines, an interruption, tables, pages."""
 
+import copy
 import csv
 import json
 import re
@@ -18,11 +19,16 @@ import pytest
 
 from book.assignments.notebooks.checks.values import dumps
 from book.tools.assignments import grade as grading
-from book.tools.assignments import sandbox
+from book.tools.assignments import release, sandbox
 from book.tools.assignments.course import numbers, open_course
-from book.tools.assignments.marking import hidden_cases, student_edition
+from book.tools.assignments.marking import hidden_cases, read_submission
 from book.tools.assignments.sandbox import available
-from book.tools.assignments.source import SOLUTION, Assignment, keys, read_assignment
+from book.tools.assignments.source import (
+    SOLUTION,
+    Assignment,
+    keys,
+    read_assignment,
+)
 from book.tools.canonical import ROOT
 
 NAME = "01-weighted-td"
@@ -54,25 +60,20 @@ def solution(assignment: Assignment, task: str) -> str:
     return SOLUTION.sub(lambda match: match[1].rstrip(), source + "\n")
 
 
-def notebook(assignment: Assignment, answers: dict[str, str]) -> Notebook:
-    """What a student hands in who wrote these answers into the edition that was handed out."""
-    cells = [
-        cell(answers.get(given.name, given.source), given.name, given.code)
-        | {"id": given.identity}
-        for given in student_edition(assignment)
-    ]
-    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
-
-
-def cell(source: str, name: str = "", code: bool = True) -> dict[str, Any]:
-    kind = {"cell_type": "code", "outputs": []} if code else {"cell_type": "markdown"}
-    metadata = {"nbgrader": {"grade_id": name}} if name else {}
-    return kind | {"source": source, "metadata": metadata}
+def notebook(edition: Notebook, answers: dict[str, str]) -> Notebook:
+    """What a student hands in who wrote these answers into the release."""
+    found: Notebook = copy.deepcopy(edition)
+    for each in found["cells"]:
+        name = each["metadata"].get("nbgrader", {}).get("grade_id")
+        if name in answers:
+            each["source"] = answers[name]
+    return found
 
 
 def own_cell(notebook: Notebook, source: str, place: int = 2) -> Notebook:
     """The notebook with a cell that the student added, by default after the imports."""
-    notebook["cells"].insert(place, cell(source))
+    own = {"cell_type": "code", "source": source, "metadata": {}, "outputs": []}
+    notebook["cells"].insert(place, own)
     return notebook
 
 
@@ -98,13 +99,15 @@ class Expected:
 FULL = sum(CODE.values())
 
 
-def the_class(assignment: Assignment) -> dict[str, tuple[Notebook | str, Expected]]:
+def the_class(
+    assignment: Assignment, edition: Notebook
+) -> dict[str, tuple[Notebook | str, Expected]]:
     """Each student's file, and what it must come to."""
     right = {task: solution(assignment, task) for task in CODE}
     right |= {"copies": "Copies share the weight.", "in_the_end": "# both end there"}
 
     def book(**changed: str) -> Notebook:
-        return notebook(assignment, right | changed)
+        return notebook(edition, right | changed)
 
     def edited(task: str, old: str, new: str) -> Notebook:
         assert right[task].count(old) == 1
@@ -152,7 +155,7 @@ np.testing.assert_allclose = lambda *a, **k: None
     flood = "while True: print('x' * 10**6)"
     return {
         "perfect": (book(), Expected(FULL, {})),
-        "empty": (notebook(assignment, {}), lost(*all_tasks, kind="not done")),
+        "empty": (notebook(edition, {}), lost(*all_tasks, kind="not done")),
         "partly": (
             edited("credit", "discount * after", "after"),
             lost("credit", kind="value", messages=("isn't right", "2 of 6")),
@@ -197,7 +200,7 @@ np.testing.assert_allclose = lambda *a, **k: None
         ),
         "locked": (locked, Expected(FULL, {}, notes=("was changed (cell 2)",))),
         "helpers": (
-            own_cell(notebook(assignment, {}), cheat),
+            own_cell(notebook(edition, {}), cheat),
             lost(*all_tasks, kind="", notes=("replaces numpy.allclose",)),
         ),
         "patched": (
@@ -257,14 +260,16 @@ class Graded:
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     course = tmp_path_factory.mktemp("course")
     (course / "secret.txt").write_text(SECRET + "\n")
-    open_course(course)
-    students = the_class(read_assignment(NAME))
+    begin = time.perf_counter()
+    assert release.main([str(course), NAME]) == 0
+    handed_out = course / "release" / NAME / f"{NAME}.ipynb"
+    edition = json.loads(handed_out.read_text("utf-8"))
+    students = the_class(read_assignment(NAME), edition)
     for student, (content, _) in students.items():
         hand_in(course / "submitted", student, content)
     outside = tmp_path_factory.mktemp("outside")
     hand_in(outside, "x", students["perfect"][0])
     (course / "submitted" / "link").symlink_to(outside / "x")
-    begin = time.perf_counter()
     first = grade(course)
     while len(list((course / "records").rglob("*.json"))) < 3:
         assert first.poll() is None, first.stderr and first.stderr.read()
@@ -286,6 +291,16 @@ def shown(student: str) -> str:
 
 def of(found: list[dict[str, str]], student: str) -> list[dict[str, str]]:
     return [row for row in found if row["student"] == shown(student)]
+
+
+def test_a_release_is_read_as_it_was_handed_out(graded: Graded) -> None:
+    assignment = read_assignment(NAME)
+    path = graded.course / "release" / NAME / f"{NAME}.ipynb"
+    found = read_submission(path, assignment)
+    assert (found.problem, found.notes) == ("", ())
+    assert set(found.answers) == {task.name for task in assignment.tasks}
+    own = [cell.source for cell in found.cells]
+    assert own[0].startswith("import") and len(own) == 1 + len(CODE)
 
 
 # --- Marks -----------------------------------------------------------------------------------------
@@ -319,7 +334,7 @@ def test_a_link_to_somewhere_else_is_not_followed(graded: Graded) -> None:
 
 
 def test_the_class_is_graded_in_time_and_a_line_says_so(graded: Graded) -> None:
-    assert graded.seconds < 240
+    assert graded.seconds < 300
     students = len(graded.expected) + 1
     done = students - graded.kept_after_kill
     line = f"{NAME}: {done} graded, {graded.kept_after_kill} as before"
