@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 import ictd_lib
+from book.assignments.notebooks.checks.engine import Check
 from book.assignments.notebooks.checks.values import compare, dumps
 from book.tools.assignments.course import Course, numbers
 from book.tools.assignments.marking import (
@@ -600,3 +601,14 @@ def computations(source: str) -> set[str]:
         if sum(isinstance(part, (ast.BinOp, ast.Call)) for part in ast.walk(node)) > 1
         and any(isinstance(part, ast.BinOp) for part in ast.walk(node))
     }
+
+
+def test_a_check_of_a_function_that_warns_is_a_check_all_the_same() -> None:
+    """Plain nbgrader takes what is written to stderr for a failure."""
+
+    def same(x: np.ndarray) -> np.ndarray:
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+        return x
+
+    check = Check("same", lambda rng: [("", (rng.random(3),))], lambda v, x: v - x)
+    assert check.verdict(same).kind == "right"

@@ -7,6 +7,7 @@ satisfies the identity, the fault is the sign.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -120,7 +121,12 @@ class Check:
             print(f"{self.name}: {verdict.kind}. {verdict.message}")
 
     def verdict(self, function: Callable[..., Any]) -> Verdict:
-        """Try a function; print nothing."""
+        """Try a function; print nothing, not even a library's warning."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self._verdict(function)
+
+    def _verdict(self, function: Callable[..., Any]) -> Verdict:
         cases = list(self.cases(np.random.default_rng(2026)))
         passed = 0
         first: tuple[str, str] | None = None
