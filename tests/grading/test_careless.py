@@ -23,7 +23,7 @@ from book.tools.assignments.marking import (
     student_edition,
 )
 from book.tools.assignments.sandbox import Limits, available
-from book.tools.assignments.source import SOLUTION, Key
+from book.tools.assignments.source import SOLUTION, Key, namespace, read_assignment
 from book.tools.assignments.tables import PENDING, Graded
 
 NAME = "00-policy-evaluation"
@@ -217,3 +217,14 @@ def test_a_branch_without_a_return_is_not_an_empty_cell() -> None:
     check = Check("f", key.cases, lambda value, x: value - x)
     assert check.verdict(lambda x: x if x == 1 else None).kind == "edge case"
     assert check.verdict(lambda x: None).kind == "not done"
+
+
+def test_a_path_of_floats_is_called_by_its_kind() -> None:
+    names = namespace(read_assignment("01-weighted-td"))
+    path = names["two_orders"]
+
+    def floats(*inputs: Any) -> Any:
+        states, rewards = path(*inputs)
+        return np.asarray(states, dtype=float), rewards
+
+    assert names["check"].two_orders.verdict(floats).kind == "type"

@@ -393,6 +393,11 @@ two_orders = Check(
     _order_residual,
     suspects=(
         Suspect(
+            "type",
+            "The states of the path are whole numbers, and so must be their type.",
+            lambda v, *_: (np.asarray(v[0]).astype(int), v[1]),
+        ),
+        Suspect(
             SIGN.kind,
             "The two sharpnesses do disagree, but each says what the other should.",
             lambda v, *_: (v[0], -np.asarray(v[1], dtype=float)),
