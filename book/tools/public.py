@@ -34,7 +34,8 @@ def links(files: list[Path]) -> str:
         items.append(
             f'<li><a href="../{file.name}" download>{name}</a> ({size}; {about})</li>'
         )
-    return f'<ul id="book-downloads">\n{chr(10).join(items)}\n</ul>'
+    lead = "<p><strong>To take along:</strong></p>"
+    return f'<div id="book-downloads">{lead}<ul>{"".join(items)}</ul></div>'
 
 
 def lay_out(site: Path, files: list[Path], target: Path) -> None:
