@@ -21,7 +21,7 @@ def pack(site: Path, target: Path) -> int:
     names = sorted(
         path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()
     )
-    names = [name for name in names if not f"/{name}".count("/.")]
+    names = [name for name in names if "/." not in f"/{name}"]
     part = target.with_suffix(".part")
     with zipfile.ZipFile(part, "w") as archive:
         for name in names:
