@@ -41,10 +41,9 @@ NAMED = $(if $(COURSE),"$(COURSE)",$(error say which course: make $@ COURSE=fold
 assignments: $(READY) $(NBGRADER_READY) ## hand out assignments (COURSE=folder; ASSIGNMENTS="name ..." for some)
 	@$(PY) -m book.tools.assignments.release $(NAMED) $(ASSIGNMENTS)
 
-
 GRADE_OPTIONS = $(if $(SUBMISSIONS),--submissions "$(SUBMISSIONS)") $(if $(UNSAFE),--unsafe)
 grade: $(READY) ## grade what students handed in (COURSE=folder SUBMISSIONS=folder; ASSIGNMENTS="name ...", UNSAFE=1)
-	@$(PY) -m book.tools.assignments.grade $(NAMED) $(ASSIGNMENTS) $(GRADE_OPTIONS)
+	@$(PY) -m book.tools.assignments.grade --course $(NAMED) $(ASSIGNMENTS) $(GRADE_OPTIONS)
 
 format: $(READY) ## format the code, the cells of chapters and assignments too
 	@$(PY) -m book.tools.format

@@ -185,7 +185,9 @@ class Total(SphinxRole):
 def compare_needs(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Warn where a link of the plan bears another number than its assignment says (event doctree-resolved)."""
     for entry in doctree.findall(nodes.entry):
-        where, _, needs = entry.attributes.pop("plan_needs", "").partition(": ")
+        if "plan_needs" not in entry:
+            continue
+        where, _, needs = entry.attributes.pop("plan_needs").partition(": ")
         here, there = (
             [match[0] for match in REFERENCE.finditer(text)]
             for text in (entry.astext(), needs)

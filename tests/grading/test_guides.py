@@ -3,6 +3,9 @@
 import ast
 import inspect
 import re
+import shlex
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -117,9 +120,7 @@ def test_the_worked_example_is_about_what_is_there() -> None:
 
 
 def test_a_minute_is_what_a_submission_has() -> None:
-    assert "longer than a minute is stopped" in (BOOK / "students.md").read_text(
-        "utf-8"
-    )
+    assert "has a minute for it" in (BOOK / "students.md").read_text("utf-8")
     assert grade.SECONDS == 60
 
 
@@ -135,3 +136,29 @@ def test_commands_are_those_of_the_makefile() -> None:
     source = inspect.getsource(grade)
     for option in re.findall(r"(--[a-z]+) ", guide):
         assert f'"{option}"' in source, option
+
+
+def test_make_grade_reads_its_course_and_options(tmp_path: Path) -> None:
+    """As far as the command line: there is no course in that folder."""
+    options = [
+        "SUBMISSIONS=here",
+        "ASSIGNMENTS=01-weighted-td 02-dual-head",
+        "UNSAFE=1",
+    ]
+    command = ["make", "-n", "grade", f"COURSE={tmp_path}", *options]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    line = next(
+        line for line in said.stdout.splitlines() if "assignments.grade" in line
+    )
+    arguments = shlex.split(line.partition("assignments.grade")[2])
+    assert arguments[:2] == ["--course", str(tmp_path)]
+    with pytest.raises(grade.GradeError, match="is no course"):
+        grade._main(grade.parse(arguments))
+    assert vars(grade.parse(arguments)) | {"seconds": 0, "python": ""} == {
+        "course": str(tmp_path),
+        "submissions": "here",
+        "assignments": ["01-weighted-td", "02-dual-head"],
+        "unsafe": True,
+        "seconds": 0,
+        "python": "",
+    }

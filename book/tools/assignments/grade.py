@@ -432,8 +432,8 @@ def write_totals(course: Course) -> None:
 # --- The command -----------------------------------------------------------------------------------
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Grade; return the exit status."""
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m book.tools.assignments.grade", description="Grade submissions."
     )
@@ -443,7 +443,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--unsafe", action="store_true", help="without isolation, too")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each task")
     parser.add_argument("--python", default=sys.executable, help=argparse.SUPPRESS)
-    said = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Grade; return the exit status."""
+    said = parse(arguments)
     try:
         return _main(said)
     except (GradeError, CourseError, AssignmentError, SandboxError) as error:
