@@ -543,7 +543,8 @@ def _summary(
     )
     if pending:
         hand = course.folder / "hand" / f"{assignment.name}.csv"
-        line += f"; {pending} answers to be marked by hand in {hand}"
+        answers = f"{pending} answer{'s' * (pending > 1)}"
+        line += f"; {answers} to be marked by hand in {hand}"
     if not all(record.isolated for record in records):
         line += "; some ran without isolation"
     return f"{line}. Marks: {course.marks(assignment.name)}"

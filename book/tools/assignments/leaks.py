@@ -240,9 +240,7 @@ def hoard(course: Course, assignments: Iterable[Assignment]) -> Hoard:
     found = Hoard(strings={course.secret: ("the secret", "the course")})
     for assignment in assignments:
         found.needles += needles(assignment)
-        with contextlib.redirect_stdout(io.StringIO()):
-            authored = keys(assignment)
-        for name, key in authored.items():
+        for name, key in keys(assignment).items():
             where = f"{assignment.name}/{name}"
             number = seed(course, assignment.name, name)
             for text in (str(number), f"{number:x}"):

@@ -15,6 +15,8 @@ task graded by hand is one cell, Markdown or code, with points of its own.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -258,7 +260,8 @@ def namespace(assignment: Assignment) -> dict[str, Any]:
         if graded(cell).get("grade"):
             hidden = HIDDEN.search(source + "\n")
             source = hidden[1] if hidden else ""
-        exec(compile(source, f"<{assignment.name}>", "exec"), names)  # our own text
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(source, f"<{assignment.name}>", "exec"), names)  # our own text
     return names
 
 
