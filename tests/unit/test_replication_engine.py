@@ -156,11 +156,14 @@ def test_where_no_worker_is_left_it_says_so() -> None:
 
 
 PROGRAM = """
+import signal
 import sys
 import replication_stand_in as stand_in
 from ictd_lib.replication.engine import local_cluster, outcomes
 
 if __name__ == "__main__":
+    # As a terminal starts it: what a shell starts in the background ignores Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     calls = {str(number): (number, 0.2, sys.argv[1]) for number in range(100)}
     try:
         with local_cluster(2) as client:
