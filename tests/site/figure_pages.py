@@ -11,6 +11,8 @@ from ictd_lib.figures.page import script, stylesheet
 
 AXE = ROOT / "tests" / "site" / "vendor" / "axe-core" / "axe.min.js"
 PHONE_AND_WIDE = (360, 1440)
+#: Contrast is a matter of the theme, the rest of the width: axe sees each of both once. (test_figures.py: all.)
+READERS = ((360, "dark"), (1440, "light"))
 # The colours that the site's theme hands to a figure.
 DARK = (
     "--pst-color-background: #14181e; --pst-color-text-base: #ced6dd;"

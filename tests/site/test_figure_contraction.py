@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import THEMES, chromium, served
+from browser import chromium, served
 from figure_pages import (
     AXE,
     PHONE_AND_WIDE,
+    READERS,
     Floats,
     no_sideways_scroll,
     picture,
@@ -321,8 +322,7 @@ def test_every_control_by_keyboard(opened: Opened, base: str, width: int) -> Non
     assert moved == {*SLIDERS, "task", "Play", "One step", "New context", "Reset"}
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
+@pytest.mark.parametrize(("width", "theme"), READERS)
 def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
     page = opened(f"{base}/index.html", width)
     page.evaluate(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from browser import THEMES, chromium, served
-from figure_pages import AXE, no_sideways_scroll, settle, status, write_pages
+from figure_pages import AXE, READERS, no_sideways_scroll, settle, status, write_pages
 
 from ictd_lib import Context, random_ergodic_chain, sample_context
 from ictd_lib.figures import dual_head_steps
@@ -289,8 +289,7 @@ def test_no_setting_draws_a_number_that_is_none(opened, base):
 # ---- manners -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize(("width", "theme"), READERS)
 def test_accessible(opened, base, width, theme):
     page = opened(base, width)
     page.evaluate(

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import THEMES, chromium, served
+from browser import chromium, served
 from figure_pages import (
     AXE,
     MOUNT_WIDGET,
     PHONE_AND_WIDE,
+    READERS,
     Floats,
     no_sideways_scroll,
     picture,
@@ -280,8 +281,7 @@ def test_touch_moves_a_slider_and_draws_again(opened: Opened, base: str) -> None
     assert picture(page) != before
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
+@pytest.mark.parametrize(("width", "theme"), READERS)
 def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
     page = opened(f"{base}/index.html", width)
     page.evaluate(

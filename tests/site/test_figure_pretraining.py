@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from browser import THEMES, chromium, served
+from browser import chromium, served
 from figure_pages import (
     AXE,
     PHONE_AND_WIDE,
+    READERS,
     no_sideways_scroll,
     picture,
     settle,
@@ -250,8 +251,7 @@ def test_every_control_by_keyboard(opened: Opened, base: str, width: int) -> Non
     assert moved == {*SLIDERS, "run", "Play", "One step", "New context", "Reset"}
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
+@pytest.mark.parametrize(("width", "theme"), READERS)
 def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
     page = opened(f"{base}/index.html", width)
     page.evaluate(

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from browser import THEMES, chromium, served
+from browser import chromium, served
 from figure_pages import (
     AXE,
     MOUNT_WIDGET,
     PHONE_AND_WIDE,
+    READERS,
     Floats,
     no_sideways_scroll,
     picture,
@@ -239,8 +240,7 @@ def test_touch_reads_an_entry(opened: Opened, base: str) -> None:
     assert page.inner_text(".ictd-readout").startswith("c₃ = 0: ")
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
+@pytest.mark.parametrize(("width", "theme"), READERS)
 def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
     page = opened(f"{base}/index.html", width)
     page.evaluate(
