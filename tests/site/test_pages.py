@@ -6,6 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from browser import SITE, THEMES, WIDTHS, page_names, resize, visit
+from bs4 import BeautifulSoup
 from checks import Watch, about, accessibility, look, theme_fault, unfold
 from playwright.sync_api import Browser, Page
 
@@ -98,16 +99,24 @@ def test_search_finds_a_word(base: str, pages: dict[str, Page]) -> None:
 
 @pytest.mark.parametrize("query", ["stationary", "TD error"])
 def test_search_shows_the_text_around_the_word(
-    base: str, pages: dict[str, Page], query: str
+    site: Path, base: str, pages: dict[str, Page], query: str
 ) -> None:
     page = pages["light"]
     visit(page, f"{base}/search.html?q={query}")
     page.locator("#search-results .context").first.wait_for()
     page.wait_for_load_state("networkidle")
-    texts = page.locator("#search-results .context").all_inner_texts()
-    assert any(query in text for text in texts)
-    for text in texts:
-        assert not any(word in text for word in (".ipynb", ".pdf", "On this page"))
+    found = page.locator("#search-results li:has(.context)").evaluate_all(
+        "(items) => items.map((item) => [item.querySelector('a').pathname,"
+        " item.querySelector('.context').innerText])"
+    )
+    assert any(query in text for _, text in found)
+    for path, text in found:
+        # Of what stands round the text (downloads, contents) nothing is shown.
+        soup = BeautifulSoup((site / path[1:]).read_text("utf-8"), "html.parser")
+        article = soup.select_one("article.bd-article")
+        assert article
+        for word in (".ipynb", ".pdf", "On this page"):
+            assert word not in text or word in article.get_text(), path
         assert not set("\\{}") & set(text), f"source of a formula in {text!r}"
         if " " not in query:
             assert query in text.lower()
