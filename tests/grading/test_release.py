@@ -145,11 +145,12 @@ def test_links_for_other_hosts_and_a_hub(repository: str, path: str) -> None:
     assert "lab/tree/" in unquote(hub.query)
 
 
-def _contents(folder: Path) -> dict[str, tuple[bytes, int]]:
+def _contents(folder: Path) -> dict[str, bytes]:
+    """All files but what Python leaves where a notebook has run."""
     return {
-        path.relative_to(folder).as_posix(): (path.read_bytes(), 0)
+        path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
-        if path.is_file()
+        if path.is_file() and "__pycache__" not in path.parts
     }
 
 
@@ -179,6 +180,20 @@ def test_a_second_call_changes_nothing_and_keeps_what_is_the_courses(
     after = _contents(folder)
     assert {name for name in before if after.get(name) != before[name]} == set()
     assert set(after) == set(before)
+
+
+def test_what_a_trial_leaves_is_not_handed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _copy(tmp_path)
+    for left in ("checks/__pycache__/x.pyc", ".ipynb_checkpoints/x.ipynb"):
+        path = folder / "release" / NAMES[0] / left
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("left")
+    monkeypatch.setattr(nbgrader, "calls", lambda *_: [])
+    assert release.main([str(folder)]) == 0
+    handed_out = {path.name for path in (folder / "binder").rglob("*")}
+    assert not handed_out & {"__pycache__", ".ipynb_checkpoints", "x.pyc"}
 
 
 def test_what_is_missing_or_changed_is_made_again(

@@ -433,7 +433,11 @@ def write_binder(course: Course, assignments: Sequence[Assignment]) -> Path:
         new = Path(scratch)
         wheel = build_wheel(new)
         for assignment in assignments:
-            shutil.copytree(course.release(assignment.name), new / assignment.name)
+            shutil.copytree(
+                course.release(assignment.name),
+                new / assignment.name,
+                ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"),
+            )
         (new / "environment.yml").write_text(environment(wheel), encoding="utf-8")
         page = readme(course, assignments, wheel)
         (new / "README.md").write_text(page, encoding="utf-8")
