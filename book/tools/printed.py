@@ -1,73 +1,86 @@
 """Print the built site as one PDF: _build/attention-as-td.pdf.
 
 All pages of the table of contents become one page, in which every link within the book points at the
-place itself; Chromium prints it, with a bookmark for each heading. It is printed twice: the second time
-with the page numbers that the first one gave the table of contents.
+place itself, and solutions stand together after a chapter's exercises. Chromium prints it, with a bookmark
+for each heading, twice: the second time with the page numbers that the first one gave the table of
+contents. proofread.py then reads what came out.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import yaml
 from bs4 import BeautifulSoup, Tag
-from playwright.sync_api import sync_playwright
+from bs4.element import NavigableString
+from playwright.sync_api import Page, sync_playwright
 from pypdf import PdfReader
 
+from book._ext.launch import remote_address, web_address
+from book.tools import proofread
 from book.tools.canonical import ROOT
 
 SITE = ROOT / "_build" / "html"
 PRINT = ROOT / "_build" / "print"
 PDF = ROOT / "_build" / "attention-as-td.pdf"
-# Lists of what a reader of the site looks up, and paper has contents for.
-LEFT_OUT = {"genindex"}
-# What only a screen has a use for.
-ON_SCREEN = (
-    "a.headerlink, button, .ictd-controls, .toggle-button, script, .sd-tab-label"
+STYLE = Path(__file__).with_name("printed.css")
+#: What a reader looks things up in on a screen: paper has contents and bookmarks for it.
+LEFT_OUT = re.compile(r"genindex|book/(api|library|reference)(/.*)?")
+#: What only a screen has a use for.
+ON_SCREEN = ", ".join(
+    f"article.bd-article {selector}"
+    for selector in [
+        "a.headerlink",
+        "button",
+        "script",
+        ".ictd-controls",
+        ".toggle-button",
+        ".sd-tab-label",
+        ".sd-summary-state-marker",
+        "#book-downloads",
+    ]
 )
-
-STYLE = """
-@page { size: A4; margin: 22mm 20mm 20mm; }
-html { font-size: 10pt; --pst-font-size-base: 10pt; }
-body { background: white; }
-main { max-width: none; }
-article { break-before: page; padding: 0 !important; }
-article.bd-article { font-size: 10pt; }
-.printed-title { height: 230mm; display: flex; flex-direction: column; justify-content: center; }
-.printed-title h1 { font-size: 30pt; margin: 0 0 6mm; }
-.printed-contents { break-before: page; }
-.printed-contents ol { list-style: none; padding-left: 0; }
-.printed-contents ol ol { padding-left: 7mm; }
-.printed-contents li { margin: 1mm 0; }
-.printed-contents > ol > li > a { font-weight: 600; }
-.printed-contents a { display: flex; text-decoration: none; color: inherit; }
-.printed-contents a::after { content: attr(data-page); order: 2; }
-.printed-contents a span.dots { flex: 1; border-bottom: 0.5pt dotted #888; margin: 0 2mm 1mm; }
-h1, h2, h3, h4 { break-after: avoid; }
-figure, img, tr, .admonition.proof:not(.long) { break-inside: avoid; }
-pre { white-space: pre-wrap !important; overflow-wrap: anywhere; font-size: 8.5pt; orphans: 4; widows: 4; }
-.cell, .cell_input, .cell_output, [class*=highlight], pre { break-inside: auto !important; }
-.pst-scrollable-table-container, div.math, .cell_output { overflow: visible !important; }
-.admonition { box-shadow: none !important; }
-"""
+#: A piece of code or output of so many lines is not torn apart.
+SHORT = 14
 
 
 class PrintError(Exception):
     """What keeps the book from being printed."""
 
 
-def pages() -> list[str]:
-    """Names of all pages, in the order of the table of contents."""
+class Entry(NamedTuple):
+    """A page of the book, and the part of the book that it is in."""
+
+    name: str
+    part: str
+
+
+def entries() -> list[Entry]:
+    """All pages that are printed, in the order of the table of contents."""
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
-    listed = [contents["root"]]
+    found = [Entry(contents["root"], "")]
     for part in contents["parts"]:
-        listed += [entry["file"] for entry in part["chapters"]]
-    return [name for name in listed if name not in LEFT_OUT]
+        for page in part["chapters"]:
+            found.append(Entry(page["file"], part["caption"]))
+            found += [
+                Entry(below["file"], part["caption"])
+                for below in page.get("sections", [])
+            ]
+    return [entry for entry in found if not LEFT_OUT.fullmatch(entry.name)]
+
+
+def site_address() -> str:
+    """Where the book is published, without a final slash; empty where nobody said."""
+    return os.environ.get("BOOK_SITE", "").rstrip("/")
 
 
 def anchor(page: str, fragment: str = "") -> str:
@@ -77,31 +90,39 @@ def anchor(page: str, fragment: str = "") -> str:
 
 
 def target(page: str, href: str, known: set[str]) -> str:
-    """Where a link of a page leads in the whole book."""
+    """Where a link of a page leads in the whole book; to the site for what isn't printed."""
     if re.match(r"[a-z]+:", href):
         return href
     path, _, fragment = href.partition("#")
     name = page
     if path:
         resolved = (SITE / page).parent / unquote(path)
-        name = resolved.resolve().relative_to(SITE.resolve()).as_posix()
-        name = name.removesuffix(".html")
+        path = resolved.resolve().relative_to(SITE.resolve()).as_posix()
+        name = path.removesuffix(".html")
     if name not in known:
-        return ""
+        mark = f"#{fragment}" if fragment else ""
+        return f"{site_address()}/{path}{mark}" if site_address() else ""
     return f"#{anchor(name, fragment)}"
 
 
-def article(page: str, known: set[str]) -> Tag:
-    """The text of a page, its ids, links and pictures made fit for the whole book."""
+def read(page: str) -> BeautifulSoup:
+    """A page of the site, less what only a screen has a use for; its text is the one article."""
     path = SITE / f"{page}.html"
     if not path.exists():
         raise PrintError(f"{path.relative_to(ROOT)} isn't there: run `make book` first")
     soup = BeautifulSoup(path.read_text("utf-8"), "html.parser")
-    text = soup.select_one("article.bd-article")
-    if text is None:
+    if soup.select_one("article.bd-article") is None:
         raise PrintError(f"{page}: the page has no article")
-    for tag in text.select(ON_SCREEN):
+    for tag in soup.select(ON_SCREEN):
         tag.decompose()
+    return soup
+
+
+def article(page: str, known: set[str]) -> Tag:
+    """The text of a page, its ids, links and pictures made fit for the whole book."""
+    soup = read(page)
+    text = soup.select_one("article.bd-article")
+    assert text is not None
     for tag in text.select("[id]"):
         tag["id"] = anchor(page, str(tag["id"]))
     for tag in text.select("a[href]"):
@@ -119,40 +140,223 @@ def article(page: str, known: set[str]) -> Tag:
     for tag in text.select("details"):
         tag["open"] = ""
     text["id"] = anchor(page)
+    name_places(text)
+    for_paper(soup, text, page)
     return text
 
 
-def contents(articles: list[Tag], numbers: dict[str, int]) -> Tag:
-    """A table of contents: chapters and their sections, with pages where they are known."""
+def name_places(text: Tag) -> None:
+    """Move ids from boxes to what is read in them: a box may begin at the foot of the page before."""
+    for box in text.select("section[id], .admonition[id], figure[id], div.math[id]"):
+        inside = box.select_one(
+            ":scope > :is(h1, h2, h3, h4, h5, h6, .admonition-title, img, .eqno)"
+        )
+        if inside is None or inside.get("id"):
+            continue
+        for empty in box.find_all("span", id=True, recursive=False):
+            if not empty.get_text(strip=True):
+                inside.insert(0, empty.extract())
+        inside["id"] = box["id"]
+        del box["id"]
+
+
+def for_paper(soup: BeautifulSoup, text: Tag, page: str) -> None:
+    """Change what reads differently on paper than on a screen."""
+    gather_solutions(soup, text)
+    where = f"{site_address()}/{page}.html" if site_address() else ""
+    for figure in text.select(".ictd-figure"):
+        del figure["data-props"]  # the figure's data: a megabyte that nobody reads
+        note = soup.new_tag("p", attrs={"class": "printed-note"})
+        note.string = "A still picture. The figure moves on the book's site" + (
+            ": " if where else ", and in the chapter's notebook."
+        )
+        if where:
+            link = soup.new_tag("a", href=where)
+            link.string = where.partition("://")[2]
+            note.append(link)
+        (figure.find("figcaption") or figure).append(note)
+    for pre in text.select("pre"):
+        if len(pre.get_text().strip().splitlines()) <= SHORT:
+            for tag in (pre, pre.find_parent(class_="output")):
+                if tag is not None:
+                    tag["class"] = " ".join(
+                        [*tag.get_attribute_list("class"), "printed-short"]
+                    )
+    for formula in text.select("span.math"):
+        keep_together(soup, formula)
+    for piece in text.find_all(string=proofread.NUMBERED):
+        if not piece.find_parent(["pre", "code"]) and not proofread.is_formula(piece):
+            piece.replace_with(proofread.NUMBERED.sub("\\1\u00a0\\2", piece))
+
+
+def gather_solutions(soup: BeautifulSoup, text: Tag) -> None:
+    """Move a chapter's solutions behind its last exercise: on paper they can't be folded."""
+    solutions = text.select("div.solution")
+    if not solutions:
+        return
+    exercises = text.select("div.exercise")
+    place = soup.new_tag("section")
+    heading = soup.new_tag("h3", id=f"{text['id']}-solutions")
+    heading.string = "Solutions"
+    place.append(heading)
+    exercises[-1].insert_after(place)
+    for solution in solutions:
+        place.append(solution.extract())
+    note = soup.new_tag("p", attrs={"class": "printed-note"})
+    number = soup.new_tag(
+        "a", href=f"#{heading['id']}", attrs={"data-place": str(heading["id"])}
+    )
+    note.extend(["Solutions begin on page ", number, "."])
+    exercises[0].insert_before(note)
+
+
+def keep_together(soup: BeautifulSoup, formula: Tag) -> None:
+    """Keep a formula and the punctuation around it on one line: browsers part them."""
+    before, after = formula.previous_sibling, formula.next_sibling
+    opening, closing = "", ""
+    if isinstance(before, NavigableString) and (
+        found := re.search(r"[(\[“‘]+$", before)
+    ):
+        opening = found[0]
+        before.replace_with(before[: found.start()])
+    if isinstance(after, NavigableString) and (
+        found := re.match(r"[-.,;:!?)\]”’…]+\w*", after)
+    ):
+        closing = found[0]
+        after.replace_with(after[found.end() :])
+    if opening or closing:
+        whole = formula.wrap(soup.new_tag("span", attrs={"class": "printed-nowrap"}))
+        whole.insert(0, opening)
+        whole.append(closing)
+
+
+def contents(articles: Sequence[Tag], parts: Sequence[str]) -> Tag:
+    """A table of contents: parts, chapters and their sections; page numbers are filled in later."""
     soup = BeautifulSoup(
         "<nav class='printed-contents'><h1>Contents</h1><ol></ol></nav>", "html.parser"
     )
     outer = soup.select_one("ol")
     assert outer is not None and soup.nav is not None
-    for text in articles:
+    part = ""
+    for text, its_part in zip(articles, parts, strict=True):
+        if its_part != part:
+            part = its_part
+            caption = soup.new_tag("li", attrs={"class": "part"})
+            caption.string = part
+            outer.append(caption)
         item = soup.new_tag("li")
         inner = soup.new_tag("ol")
         for heading in text.select("h1, h2"):
-            if heading.parent is None:
-                continue
             entry = item if heading.name == "h1" else soup.new_tag("li")
-            place = str(heading.parent.get("id", text["id"]))
+            place = str(heading["id"])
             link = soup.new_tag("a", href=f"#{place}")
-            link["data-page"] = str(numbers.get(place, ""))
-            label = soup.new_tag("span")
-            label.string = " ".join(heading.get_text().split())
-            link.extend([label, soup.new_tag("span", attrs={"class": "dots"})])
+            label = soup.new_tag("span", attrs={"class": "label"})
+            for piece in heading.find_all(string=True):
+                formula = proofread.is_formula(piece)
+                text_of = soup.new_tag(
+                    "span", attrs={"class": "math"} if formula else {}
+                )
+                text_of.string = str(piece)
+                label.append(text_of)
+            number = soup.new_tag("span", attrs={"data-place": place})
+            link.extend([label, soup.new_tag("span", attrs={"class": "dots"}), number])
             entry.append(link)
             if entry is not item:
                 inner.append(entry)
-        item.append(inner)
+        if inner.contents:
+            item.append(inner)
         outer.append(item)
     return soup.nav
 
 
-def whole(articles: list[Tag], numbers: dict[str, int]) -> str:
-    """The book as one HTML page."""
-    page = SITE / f"{pages()[1]}.html"  # a chapter: it loads all style sheets
+def said_by_git(*arguments: str) -> str:
+    """What git says of the book's folder; an unpacked archive has none."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), *arguments],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def title_page(title: str, subtitle: str) -> str:
+    """What the book is, of when, under which terms, and where to come back to."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    version = f"Version {cited['version']}, {cited['date-released']:%-d %B %Y}."
+    revision = said_by_git("log", "-1", "--format=%h of %cs")
+    if revision:
+        changed = ", changed since" if said_by_git("status", "--porcelain") else ""
+        version += f" Printed from revision {revision}{changed}."
+    repository = web_address(remote_address(ROOT))
+    places = [
+        f"On screen, where its figures move, terms explain themselves and all can be searched: {link(site_address())}."
+        if site_address()
+        else "",
+        f"Notebooks, library and all that this book is made of: {link(repository)}."
+        if repository
+        else "",
+    ]
+    lines = [
+        version,
+        *places,
+        "Every number, table and plot below a piece of code was computed by that code: the notebooks were "
+        "executed from top to bottom, from seeds that the code names, and what is printed here is what they "
+        "stored. “Status of the notebooks” says when and with which versions. The reference of the library "
+        "<code>ictd_lib</code> isn't printed; it stands on the site and in the docstrings.",
+        "Text: CC BY 4.0 (creativecommons.org/licenses/by/4.0). Code: MIT.",
+    ]
+    imprint = "".join(f"<p>{line}</p>" for line in lines if line)
+    return (
+        f"<div class='printed-title'><h1>{title}</h1><p class='subtitle'>{subtitle}</p>"
+        f"<p>A computational textbook</p><div class='imprint'>{imprint}</div></div>"
+    )
+
+
+def link(address: str) -> str:
+    """An address as a link that reads well on paper."""
+    return f'<a href="{address}">{address.partition("://")[2]}</a>'
+
+
+def running_heads(articles: Sequence[Tag]) -> str:
+    """A style for each page of the site, which puts its title above what it fills on paper."""
+    rules = [
+        '@page contents { @top-center { content: "Contents" } } .printed-contents { page: contents }'
+    ]
+    for number, text in enumerate(articles):
+        heading = text.find("h1")
+        assert isinstance(heading, Tag)
+        title = json.dumps(proofread.words(heading), ensure_ascii=False)
+        rules.append(
+            f"@page part{number} {{ @top-center {{ content: {title} }} }} "
+            f"#{text['id']} {{ page: part{number} }}"
+        )
+    return "\n".join(rules)
+
+
+def whole(chosen: Sequence[Entry]) -> str:
+    """The book, or some of its pages, as one HTML page."""
+    known = {entry.name for entry in chosen}
+    articles = [article(entry.name, known) for entry in chosen]
+    title = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["title"]
+    subtitle = ""
+    for text, entry in zip(articles, chosen, strict=True):
+        if (
+            not entry.part
+        ):  # the first page bears the title of the book, and its subtitle
+            heading, lead = (
+                text.select_one("h1"),
+                text.select_one("h1 + p > em:only-child"),
+            )
+            if heading is not None:
+                heading.string = "Preface"
+            if lead is not None and lead.parent is not None:
+                subtitle = lead.parent.extract().get_text().rstrip(".")
+    # A chapter loads all style sheets.
+    page = SITE / f"{next(entry.name for entry in entries() if entry.part)}.html"
     head = BeautifulSoup(page.read_text("utf-8"), "html.parser").head
     assert head is not None
     sheets = [
@@ -163,55 +367,85 @@ def whole(articles: list[Tag], numbers: dict[str, int]) -> str:
         str(tag) for tag in head.select("script") if "window.MathJax" in tag.get_text()
     ]
     mathjax = SITE / "_static" / "vendor" / "mathjax" / "es5" / "tex-chtml.js"
-    title = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["title"]
     return "\n".join(
         [
             "<!doctype html><html lang='en' data-theme='light' data-mode='light'><head><meta charset='utf-8'>",
             f"<title>{title}</title>",
             *sheets,
-            f"<style>{STYLE}</style>",
+            f"<style>{STYLE.read_text('utf-8')}{running_heads(articles)}</style>",
             *settings,
             f"<script defer src='{mathjax.as_uri()}'></script>",
             "</head><body><main class='bd-article-container'>",
-            f"<div class='printed-title'><h1>{title}</h1><p>A computational textbook</p></div>",
-            str(contents(articles, numbers)),
+            title_page(title, subtitle),
+            str(contents(articles, [entry.part for entry in chosen])),
             *map(str, articles),
             "</main></body></html>",
         ]
     )
 
 
-def print_pdf(source: Path, target_file: Path) -> None:
-    """Let Chromium print a page."""
+# What is wider than the page's text, once formulas that can be were set smaller.
+TOO_WIDE = """() => {
+    const found = [];
+    for (const box of document.querySelectorAll("article, nav")) {
+        const right = box.getBoundingClientRect().right + 1;
+        for (const formula of box.querySelectorAll("mjx-container[display]")) {
+            const line = formula.parentElement.getBoundingClientRect().width;
+            const width = formula.firstElementChild.getBoundingClientRect().width;
+            if (width > line) formula.style.fontSize = `${Math.max(0.75, line / width) * 100}%`;
+        }
+        for (const part of box.querySelectorAll("mjx-container, mjx-math, table, pre, img, code, h1, h2, h3"))
+            if (!part.closest("mjx-assistive-mml") && part.getBoundingClientRect().right > right)
+                found.push(`${box.id}: ${part.tagName.toLowerCase()} ${part.textContent.trim().slice(0, 60)}`);
+    }
+    return found;
+}"""
+FILL = """async (numbers) => {
+    for (const place of document.querySelectorAll("[data-place]"))
+        place.textContent = numbers[place.dataset.place] ?? "000";
+    return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}"""
+#: The width of the text on paper (printed.css: A4 less its margins), in the browser's pixels.
+TEXT_WIDTH = round((210 - 2 * 27) / 25.4 * 96)
+
+
+def settled(page: Page, source: Path) -> None:
+    """Open a page as paper will show it, and wait until its formulas are set."""
+    page.emulate_media(media="print", color_scheme="light")
+    page.goto(source.as_uri(), wait_until="load")
+    page.evaluate("() => MathJax.startup.promise")
+    page.evaluate("() => document.fonts.ready.then(() => true)")
+    wide = page.evaluate(TOO_WIDE)
+    if wide:
+        raise PrintError("wider than the page:\n  " + "\n  ".join(wide))
+
+
+def print_pdf(source: Path, draft: Path, final: Path) -> None:
+    """Let Chromium print a page, and again with the page numbers of the first time."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         raise PrintError(
             "no Chromium on this machine (on Debian: apt-get install chromium)"
         )
-    footer = (
-        "<div style='font-size:8pt;width:100%;text-align:center;color:#555'>"
-        "<span class='pageNumber'></span></div>"
-    )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )
         try:
-            page = browser.new_page(color_scheme="light")
-            page.set_default_timeout(300_000)
-            page.goto(source.as_uri(), wait_until="load")
-            page.evaluate("() => MathJax.startup.promise")
-            page.evaluate("() => document.fonts.ready.then(() => true)")
-            page.pdf(
-                path=str(target_file),
-                prefer_css_page_size=True,
-                display_header_footer=True,
-                header_template="<span></span>",
-                footer_template=footer,
-                print_background=True,
-                outline=True,
-                tagged=True,
-            )
+            page = browser.new_page(viewport={"width": TEXT_WIDTH, "height": 900})
+            page.set_default_timeout(900_000)
+            settled(page, source)
+            numbers: dict[str, int] = {}
+            for file in (draft, final):
+                page.evaluate(FILL, numbers)
+                page.pdf(
+                    path=str(file),
+                    prefer_css_page_size=True,
+                    print_background=True,
+                    outline=True,
+                    tagged=True,
+                )
+                numbers = page_numbers(file) if file is draft else numbers
         finally:
             browser.close()
 
@@ -225,46 +459,55 @@ def page_numbers(pdf: Path) -> dict[str, int]:
     }
 
 
+def sign(pdf: Path) -> None:
+    """Write author and date into a PDF, in the place of the browser's name and the hour.
+
+    With the date of the revision in it, the same revision gives the same file.
+    """
+    content = pdf.read_bytes()
+    author = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["authors"][0]
+    day = said_by_git("log", "-1", "--format=%cd", "--date=format:%Y%m%d") or "19800101"
+    for old, new in (
+        (rb"/Creator \([^\n]*\)(?=\n)", f"/Author ({author['name']})"),
+        (rb"/CreationDate \(D:\d{14}", f"/CreationDate (D:{day}000000"),
+        (rb"/ModDate \(D:\d{14}", f"/ModDate (D:{day}000000"),
+    ):
+        places = list(re.finditer(old, content))
+        if len(places) != 1:
+            raise PrintError(
+                f"the PDF has {len(places)} places like {old!r}, expected 1"
+            )
+        (place,) = places  # of the same length: a PDF counts its bytes
+        said = new.encode().ljust(len(place[0]))
+        content = content[: place.start()] + said + content[place.end() :]
+    pdf.write_bytes(content)
+
+
+def on_site(entry: Entry) -> Tag:
+    """What of a page's text is to be found on its pages of the book."""
+    text = read(entry.name).select_one("article.bd-article")
+    assert text is not None
+    if not entry.part:  # its title and subtitle are the book's
+        for tag in text.select("h1, h1 + p:has(> em:only-child)"):
+            tag.decompose()
+    return text
+
+
 def build(names: Sequence[str] | None = None) -> Path:
     """Print the book, or some of its pages; return the file."""
-    names = pages() if names is None else names
-    articles = [article(name, set(names)) for name in names]
+    chosen = [entry for entry in entries() if names is None or entry.name in names]
     PRINT.mkdir(parents=True, exist_ok=True)
-    source, draft = PRINT / "book.html", PRINT / "draft.pdf"
-    source.write_text(whole(articles, {}), "utf-8")
-    print_pdf(source, draft)
-    source.write_text(whole(articles, page_numbers(draft)), "utf-8")
+    source = PRINT / "book.html"
+    source.write_text(whole(chosen), "utf-8")
     part = PRINT / "book.pdf"
-    print_pdf(source, part)
+    print_pdf(source, PRINT / "draft.pdf", part)
+    sign(part)
+    sites = {anchor(entry.name): on_site(entry) for entry in chosen}
+    faults = proofread.faults(part, source.read_text("utf-8"), sites)
+    if faults:
+        raise PrintError(f"{part} isn't as it should be:\n  " + "\n  ".join(faults))
     part.replace(PDF)
     return PDF
-
-
-def numbered(names: Sequence[str]) -> list[str]:
-    """Numbers of theorems, figures and exercises, as the site shows them: "Definition 1.1"."""
-    found = []
-    for name in names:
-        soup = BeautifulSoup((SITE / f"{name}.html").read_text("utf-8"), "html.parser")
-        for tag in soup.select(".caption-number"):
-            label = " ".join(tag.get_text().split()).rstrip(".")
-            if re.search(r" \d+\.\d+$", label):
-                found.append(label)
-    return found
-
-
-def broken_links(pdf: Path) -> Iterator[str]:
-    """Links within a PDF that lead nowhere."""
-    reader = PdfReader(pdf)
-    known = set(reader.named_destinations)
-    for number, page in enumerate(reader.pages, start=1):
-        for note in page.get("/Annots") or []:
-            link = note.get_object()
-            place = link.get("/Dest") or link.get("/A", {}).get("/D")
-            uri = str(link.get("/A", {}).get("/URI", ""))
-            if isinstance(place, str) and place not in known:
-                yield f"page {number}: {place}"
-            if uri.startswith("file:"):
-                yield f"page {number}: {uri}"
 
 
 def main() -> int:
@@ -274,7 +517,10 @@ def main() -> int:
     except PrintError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"{file.relative_to(ROOT)}: {len(PdfReader(file).pages)} pages")
+    size = file.stat().st_size / 1e6
+    print(
+        f"{file.relative_to(ROOT)}: {len(PdfReader(file).pages)} pages, {size:.1f} MB"
+    )
     return 0
 
 

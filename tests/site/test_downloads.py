@@ -3,6 +3,7 @@
 What is published is the site with its downloads beside it, linked there and nowhere else.
 """
 
+import json
 import os
 import shutil
 import stat
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import resize, visit
+from browser import ROOT, page_names, resize, visit
 from checks import Watch
 from figure_pages import no_sideways_scroll, picture, settle
 from playwright.sync_api import Browser, Page
@@ -31,8 +32,8 @@ def archive(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def unpacked(archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as a reader has it, with a space and a sign in its path."""
-    folder = tmp_path_factory.mktemp("My books, 100%")
+    """A folder as a reader has it, with a space, a sign and a letter beyond ASCII in its path."""
+    folder = tmp_path_factory.mktemp("Meine Bücher, 100%")
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(folder)
     (top,) = folder.iterdir()
@@ -128,6 +129,47 @@ def test_chapter_reads_and_its_figure_moves(
     )
     assert no_sideways_scroll(page)
     assert moves(page)
+
+
+OTHERS = [name for name in page_names(offline.SITE) if Path(name).stem not in CHAPTERS]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_page_without_a_figure_reads(page: Page, unpacked: Path, name: str) -> None:
+    visit(page, (unpacked / name).as_uri())
+    settle(page)
+    assert page.locator("mjx-merror").count() == 0
+    assert page.locator("h1, #search-results").count() > 0
+    assert no_sideways_scroll(page)
+
+
+def test_a_theme_once_chosen_stays_on_the_next_page(page: Page, unpacked: Path) -> None:
+    chapter = unpacked / "book" / "notebooks" / f"{CHAPTERS[0]}.html"
+    page.goto(chapter.as_uri())
+    button, root = page.locator(".theme-switch-button").first, page.locator("html")
+    for _ in range(3):  # by the system, light, dark
+        if root.get_attribute("data-mode") == "dark":
+            break
+        button.click()
+    assert root.get_attribute("data-theme") == "dark"
+    page.locator("a.right-next").click()
+    page.wait_for_url(f"**/{CHAPTERS[1]}.html")
+    assert root.get_attribute("data-theme") == "dark"
+    page.evaluate("() => localStorage.clear()")
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapters_notebook_is_there(unpacked: Path, name: str) -> None:
+    folder = unpacked / "book" / "notebooks"
+    (link,) = {
+        address
+        for address in read(folder / f"{name}.html").leads_to
+        if address.endswith(".ipynb")
+    }
+    offered = json.loads((folder / link).read_text("utf-8"))
+    assert offered == json.loads(
+        (ROOT / "book" / "notebooks" / f"{name}.ipynb").read_text("utf-8")
+    )
 
 
 def moves(page: Page) -> bool:

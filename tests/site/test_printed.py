@@ -1,17 +1,18 @@
-"""The book on paper: a few of its pages, printed as all of them are."""
+"""The book on paper: a few of its pages, printed as all of them are, and read as all of them are."""
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from browser import chromium
-from pypdf import PdfReader, PdfWriter
+from bs4 import BeautifulSoup, Tag
+from pypdf import PdfReader
 
-from book.tools import printed
+from book.tools import printed, proofread
 
-PAGES = ["book/preface", "book/notebooks/00-policy-evaluation", "book/glossary"]
+CHAPTER = "book/notebooks/00-policy-evaluation"
+PAGES = ["book/preface", CHAPTER, "book/glossary"]
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,8 @@ def pdf(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         folder = tmp_path_factory.mktemp("print")
         patch.setattr(printed, "PRINT", folder)
         patch.setattr(printed, "PDF", folder / "book.pdf")
-        yield printed.build(PAGES)
+        patch.setenv("BOOK_SITE", "https://book.example/")
+        yield printed.build(PAGES)  # which fails where proofreading finds a fault
 
 
 @pytest.fixture(scope="module")
@@ -34,62 +36,102 @@ def texts(pdf: Path) -> list[str]:
     ]
 
 
-def test_theorems_figures_and_exercises_have_the_sites_numbers(
-    texts: list[str],
-) -> None:
-    text = " ".join(" ".join(texts).split())
-    labels = printed.numbered(PAGES)
-    kinds = {label.partition(" ")[0] for label in labels}
-    assert {"Definition", "Proposition", "Figure", "Exercise"} <= kinds
-    assert [label for label in labels if label not in text] == []
+@pytest.fixture(scope="module")
+def text(texts: list[str]) -> str:
+    return " ".join(" ".join(texts).split())
 
 
-def test_every_link_within_the_book_leads_somewhere(pdf: Path) -> None:
-    links = [
-        note.get_object()
-        for page in PdfReader(pdf).pages
-        for note in page.get("/Annots") or []
+def test_there_is_much_to_read(pdf: Path, text: str) -> None:
+    labels = {kind for kind, _ in proofread.NUMBERED.findall(text)}
+    assert {"Definition", "Proposition", "Figure", "Exercise"} <= labels
+    assert len(list(proofread.Paper(pdf).links())) > 50
+
+
+def test_title_page_says_where_to_come_back_to(texts: list[str]) -> None:
+    title = " ".join(texts[0].split())
+    assert title.startswith("Attention as Temporal-")
+    assert "How a softmax Transformer learns from its context" in title
+    assert "Version " in title
+    assert "book.example" in title
+    assert "CC BY 4.0" in title
+    assert texts[2].startswith("Preface\n3\nPreface\n")
+
+
+def test_a_figure_that_moves_says_where(text: str) -> None:
+    assert "The figure moves on the book's site" in text
+    assert f"book.example/{CHAPTER}.html" in proofread.tight(text)
+
+
+def test_solutions_stand_behind_the_exercises(site: Path, texts: list[str]) -> None:
+    chapter = printed.article(CHAPTER, set(PAGES))
+    order = [
+        "solution" if "solution" in box["class"] else "exercise"
+        for box in chapter.select("div.exercise, div.solution")
     ]
-    assert len(links) > 50
-    assert list(printed.broken_links(pdf)) == []
-
-
-def test_a_link_that_leads_nowhere_is_seen(pdf: Path, tmp_path: Path) -> None:
-    writer = PdfWriter(clone_from=pdf)
-    for where in ("/Dests", "/Names"):  # the list of named places, wherever it is kept
-        writer.root_object.pop(where, None)
-    writer.write(tmp_path / "broken.pdf")
-    assert list(printed.broken_links(tmp_path / "broken.pdf"))
-
-
-def test_contents_give_the_pages_that_things_are_on(
-    pdf: Path, texts: list[str]
-) -> None:
-    contents = "\n".join(texts[1:3])
-    for title in ("0. Policy evaluation and TD", "Glossary"):
-        line = re.search(rf"^{re.escape(title)}\W*(\d+)\s*$", contents, re.MULTILINE)
-        assert line, contents
-        assert title in texts[int(line[1]) - 1]
-    assert printed.page_numbers(pdf)[printed.anchor("book/glossary", "glossary")] > 10
+    assert order == sorted(order)
+    assert order.count("solution") == order.count("exercise") == 5
+    page = next(n for n, page in enumerate(texts, 1) if "\nSolutions\n" in page)
+    assert f"Solutions begin on page {page}." in " ".join(" ".join(texts).split())
 
 
 def test_nothing_is_left_of_what_only_a_screen_can_show(texts: list[str]) -> None:
-    text = "\n".join(texts)
-    assert "??" not in text
-    assert "�" not in text
-    assert "\\[" not in text and "\\(" not in text  # formulas were set
-    assert "#" not in {line.strip() for line in text.splitlines()}
+    lines = {line.strip() for text in texts for line in text.splitlines()}
+    assert not {"#", "Show", "Hide", "Copy", "000"} & lines
 
 
-def test_links_lead_within_the_whole_book() -> None:
+def test_the_whole_book_is_what_the_contents_list() -> None:
+    names = [entry.name for entry in printed.entries()]
+    assert set(PAGES) <= set(names)
+    assert names[0] == "book/preface"
+    assert "genindex" not in names
+    chapters = [entry for entry in printed.entries() if entry.part == "Chapters"]
+    assert len(chapters) >= 7
+
+
+def tag(text: str) -> Tag:
+    found = BeautifulSoup(text, "html.parser").find()
+    assert isinstance(found, Tag)
+    return found
+
+
+def test_punctuation_stays_with_its_formula() -> None:
+    soup = BeautifulSoup(
+        "<p>so (<span class='math'>x</span>), and <span class='math'>i</span>-th</p>",
+        "html.parser",
+    )
+    for formula in soup.select(".math"):
+        printed.keep_together(soup, formula)
+    kept = [whole.get_text() for whole in soup.select(".printed-nowrap")]
+    assert kept == ["(x),", "i-th"]
+    assert soup.get_text() == "so (x), and i-th"
+
+
+def test_ids_stand_where_their_box_is_read() -> None:
+    text = tag(
+        "<div><section id='a'><span id='b'></span><h2>A</h2><div class='admonition' id='c'>"
+        "<p class='admonition-title'>C</p></div></section></div>"
+    )
+    printed.name_places(text)
+    names = {str(found["id"]): found.name for found in text.select("[id]")}
+    assert names == {"a": "h2", "b": "span", "c": "p"}
+    assert text.select_one("h2 > span#b")
+
+
+def test_links_lead_within_the_whole_book(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BOOK_SITE", raising=False)
     known = {"book/a", "book/notebooks/b"}
     assert printed.target("book/notebooks/b", "#x", known) == "#p-book-notebooks-b-x"
     assert (
         printed.target("book/notebooks/b", "../a.html#x%20y", known) == "#p-book-a-x-y"
     )
     assert printed.target("book/a", "notebooks/b.html", known) == "#p-book-notebooks-b"
-    assert printed.target("book/a", "../genindex.html", known) == ""
+    assert printed.target("book/a", "../genindex.html#I", known) == ""
     assert (
         printed.target("book/a", "https://example.org/x", known)
         == "https://example.org/x"
+    )
+    monkeypatch.setenv("BOOK_SITE", "https://book.example/")
+    assert (
+        printed.target("book/a", "../genindex.html#I", known)
+        == "https://book.example/genindex.html#I"
     )
