@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from browser import SITE, THEMES, chromium, launched, new_context, served
 from figure_pages import settle
-from playwright.sync_api import Browser, BrowserContext, Page, Route
+from playwright.sync_api import Browser, Page
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def base(site: Path) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     if chromium() is None:
         pytest.skip(
@@ -34,38 +34,81 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first the files that need no browser, or start their own: Playwright allows one at a time."""
+    later = {
+        item.path for item in items if "browser" in getattr(item, "fixturenames", ())
+    }
+    items.sort(key=lambda item: item.path in later)
+
+
 @pytest.fixture(scope="module")
-def pages(browser: Browser) -> dict[str, Page]:
+def pages(browser: Browser) -> Iterator[dict[str, Page]]:
     """Return one page for each theme, used again and again: a new one costs more than a test."""
-    return {theme: new_context(browser, theme).new_page() for theme in THEMES}
+    contexts = {theme: new_context(browser, theme) for theme in THEMES}
+    yield {theme: context.new_page() for theme, context in contexts.items()}
+    for context in contexts.values():
+        context.close()
+
+
+class Visitor:
+    """Pages in each of which one address after another is opened; what goes wrong in any is noted."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.problems: list[str] = []
+        self.pages: dict[str, Page] = {}
+
+    def page(self, options: dict[str, Any]) -> Page:
+        """Return the page of a browser with these options, a new one the first time."""
+        name = repr(sorted(options.items()))
+        if name not in self.pages:
+            context = self.browser.new_context(**options)
+            context.set_default_timeout(10_000)
+            page = self.pages[name] = context.new_page()
+            note = self.problems.append
+            page.on("pageerror", lambda error: note(f"script error: {error}"))
+            page.on("console", lambda message: note(f"console: {message.text}"))
+            page.on("request", lambda request: self.hear(request.url))
+        return self.pages[name]
+
+    def hear(self, address: str) -> None:
+        """Note a request that leaves this machine (where none gets out: see `launched`)."""
+        if not re.match(r"data:|blob:|file:|about:|http://127\.0\.0\.1[:/]", address):
+            self.problems.append(f"outside request: {address}")
+
+    def close(self) -> None:
+        """Close every page."""
+        for page in self.pages.values():
+            page.context.close()
+
+
+@pytest.fixture(scope="module")
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    visitor = Visitor(browser)
+    yield visitor
+    visitor.close()
 
 
 @pytest.fixture
-def opened(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Open pages that fail the test if a script of theirs does, or asks for anything outside."""
-    problems: list[str] = []
-    contexts: list[BrowserContext] = []
+def opened(visitor: Visitor) -> Iterator[Callable[..., Page]]:
+    """Open pages that fail the test if a script of theirs does, or asks for anything outside.
 
-    def refuse(route: Route) -> None:
-        problems.append(f"outside request: {route.request.url}")
-        route.abort()
+    The same options give the same page, opened anew.
+    """
 
     def opened(address: str, width: int = 1440, **options: Any) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": 800}, **options
-        )
-        contexts.append(context)
-        context.set_default_timeout(10_000)
-        page = context.new_page()
-        page.on("pageerror", lambda error: problems.append(f"script error: {error}"))
-        page.on("console", lambda message: problems.append(f"console: {message.text}"))
-        page.route(re.compile(r"^(?!data:|blob:|file:|http://127\.0\.0\.1)"), refuse)
+        page = visitor.page(options)
+        page.mouse.move(0, 0)  # where nothing of the next page is
+        page.set_viewport_size({"width": width, "height": 800})
         page.goto(address)
         if options.get("java_script_enabled", True):
             settle(page)
         return page
 
+    visitor.problems.clear()
     yield opened
-    for context in contexts:
-        context.close()
-    assert not problems
+    for page in visitor.pages.values():
+        if page.url != "about:blank":
+            page.goto("about:blank")  # so that nothing of it goes on into another test
+    assert not visitor.problems

@@ -1,17 +1,22 @@
 """What the tests of all figures that move have in common."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 from browser import ROOT
 from numpy.typing import NDArray
 from playwright.sync_api import Page
 
+from ictd_lib import figures
 from ictd_lib.figures.page import script, stylesheet
+from ictd_lib.pretraining import Recipe, Run
 
 AXE = ROOT / "tests" / "site" / "vendor" / "axe-core" / "axe.min.js"
 PHONE_AND_WIDE = (360, 1440)
-#: Contrast is a matter of the theme, the rest of the width: axe sees each of both once. (test_figures.py: all.)
+#: Contrast is a matter of the theme, the rest of the width: axe sees each of both once. (weighted-td: all.)
 READERS = ((360, "dark"), (1440, "light"))
 # The colours that the site's theme hands to a figure.
 DARK = (
@@ -44,6 +49,35 @@ MOUNT_WIDGET = """async ([source, state]) => {
 Floats = NDArray[np.float64]
 
 
+def made_up(*, w: list[float], multiple: float) -> Run:
+    """A run on a straight way from nothing to these parameters."""
+    far = np.linspace(0, 1, 21)
+    history: dict[str, Any] = {
+        "step": np.arange(0, 420, 20),
+        "w": far[:, None] * w,
+        "A": far[:, None, None] * multiple * np.eye(10),
+    }
+    last = {"w": torch.tensor([w]), "A": torch.eye(10)[None]}
+    return Run(Recipe(), 0, 400, last, history, np.zeros(400))
+
+
+RUNS = {
+    "found": made_up(w=[0.5, 0.5, -0.5], multiple=5),
+    "trapped": made_up(w=[-0.2, -1.1, -0.3], multiple=-0.7),
+    "wild": made_up(w=[1.0, 1.0, 1.0], multiple=1),  # values grow without bound
+}
+#: Every figure of the book, by the name that its script has.
+FIGURES: dict[str, Callable[..., Any]] = {
+    "weighted-td": figures.weighted_td_playground,
+    "dual-head": figures.dual_head_steps,
+    "shift": figures.shift_figure,
+    "contraction": figures.contraction_figure,
+    "pretraining": lambda **state: figures.pretraining_figure(RUNS, **state),
+    "eigenvalues": figures.eigenvalues_figure,
+    "policy-evaluation": figures.policy_evaluation_figure,
+}
+
+
 def write_pages(folder: Path, **bodies: str) -> None:
     """Write a page ``<name>.html`` for each figure, with its script and style as a site has them."""
     (folder / "figures.js").write_text(script(), "utf-8")
@@ -62,13 +96,22 @@ def write_pages(folder: Path, **bodies: str) -> None:
         )
 
 
+# In one call: each question to the browser costs more than a frame.
+SETTLED = """() => new Promise((done, failed) => {
+    const late = performance.now() + 10_000;
+    const look = () => {
+        const said = [...document.querySelectorAll(".ictd-status")].every((node) => node.textContent);
+        if (said && !document.querySelector("[aria-busy=true]")) done();
+        else if (performance.now() > late) failed(new Error("the figure doesn't come to rest"));
+        else requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+})"""
+
+
 def settle(page: Page) -> None:
     """Wait for the next drawing, and for what is said after it, the first one included."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(done))")
-    page.wait_for_function(
-        "() => !document.querySelector('[aria-busy=true]') && "
-        "[...document.querySelectorAll('.ictd-status')].every((node) => node.textContent)"
-    )
+    page.evaluate(SETTLED)
 
 
 def picture(page: Page) -> str:

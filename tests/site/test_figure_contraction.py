@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 from browser import chromium, served
 from figure_pages import (
-    AXE,
-    PHONE_AND_WIDE,
-    READERS,
     Floats,
-    no_sideways_scroll,
-    picture,
     settle,
     status,
     write_pages,
@@ -27,7 +22,6 @@ from ictd_lib.figures import contraction_figure
 from ictd_lib.figures.sampling import sample
 
 Opened = Callable[..., Page]
-SLIDERS = ("sharpness", "gamma", "context_length", "layers")
 TASKS = ("one-hot", "arc", "slow", "loud")
 
 pytestmark = pytest.mark.skipif(
@@ -282,94 +276,3 @@ def test_short_contexts_say_what_they_miss(opened: Opened, base: str) -> None:
     page.get_by_role("slider", name="context length").press("Home")
     settle(page)
     assert re.search(r"\d of 8 states were never left", status(page))
-
-
-# ---- manners -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
-def test_every_control_by_keyboard(opened: Opened, base: str, width: int) -> None:
-    page = opened(f"{base}/index.html", width)
-    count = page.evaluate(
-        "() => document.querySelectorAll("
-        "'.ictd-figure :is(input, select, button, [tabindex]):not([hidden])').length"
-    )
-    moved = set()
-    for _ in range(count):
-        page.keyboard.press("Tab")
-        tag, name, text = page.evaluate(
-            "() => [document.activeElement.tagName, document.activeElement.id, "
-            "document.activeElement.textContent]"
-        )
-        before = picture(page)
-        if tag == "INPUT":
-            value = page.get_attribute(f"#{name}", "aria-valuetext")
-            for _ in range(4):
-                page.keyboard.press("ArrowRight")
-            settle(page)
-            assert page.get_attribute(f"#{name}", "aria-valuetext") != value
-        elif tag == "SELECT":
-            page.keyboard.press("ArrowDown")
-        else:
-            page.keyboard.press("Enter")
-            if text == "Play":
-                page.wait_for_timeout(600)  # several of its steps
-                page.keyboard.press("Enter")
-        settle(page)
-        assert picture(page) != before, name or text
-        assert no_sideways_scroll(page)
-        moved.add(name.partition("-")[2].partition("-")[2] or text)
-    assert moved == {*SLIDERS, "task", "Play", "One step", "New context", "Reset"}
-
-
-@pytest.mark.parametrize(("width", "theme"), READERS)
-def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
-    page = opened(f"{base}/index.html", width)
-    page.evaluate(
-        "(theme) => { document.documentElement.dataset.theme = theme }", theme
-    )
-    page.add_script_tag(path=AXE)
-    for task in TASKS:  # the last with the alarm
-        page.select_option("[id$=-task]", task)
-        settle(page)
-        violations = page.evaluate("async () => (await axe.run()).violations")
-        assert not violations, json.dumps(violations, indent=1)
-    assert no_sideways_scroll(page)
-    name = page.get_by_role("figure", name="Depth and context")
-    assert name.count() == 1
-
-
-def test_no_setting_draws_a_number_that_is_none(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html")
-    rng = np.random.default_rng(4)
-    for _ in range(60):
-        page.evaluate(
-            """([task, places]) => {
-                const set = (key, value, event) => {
-                    const control = document.querySelector(`[id$=-${key}]`);
-                    control.value = value;
-                    control.dispatchEvent(new Event(event));
-                };
-                set("task", task, "change");
-                for (const [key, place] of Object.entries(places)) {
-                    const { min, max } = document.querySelector(`[id$=-${key}]`);
-                    set(key, Number(min) + place * (max - min), "input");
-                }
-                return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-            }""",
-            [
-                str(rng.choice(TASKS)),
-                {key: float(rng.choice([0, 1, rng.random()])) for key in SLIDERS},
-            ],
-        )
-        markup = page.inner_html(".ictd-figure")
-        assert not re.search(r"NaN|Infinity|undefined", markup)
-
-
-def test_still_picture_without_scripts(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html", 360, java_script_enabled=False)
-    image = page.locator("figure.ictd-figure > img")
-    box = image.bounding_box()
-    assert box and box["width"] > 300 and box["height"] > 100
-    assert "against the threshold" in (image.get_attribute("alt") or "")
-    assert image.evaluate("(image) => image.naturalWidth") > 0

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 from browser import THEMES, chromium, served
-from figure_pages import AXE, READERS, no_sideways_scroll, settle, status, write_pages
+from figure_pages import settle, status, write_pages
 
 from ictd_lib import Context, random_ergodic_chain, sample_context
 from ictd_lib.figures import dual_head_steps
-from ictd_lib.figures.page import module
 from ictd_lib.transformer import (
     attention_weights,
     build_prompt,
@@ -206,47 +205,6 @@ def test_a_query_that_is_a_source_raises_an_alarm(opened, base):
     assert "⚠" not in status(page)
 
 
-@pytest.mark.parametrize("width", [360, 1440])
-def test_every_control_by_keyboard(opened, base, width):
-    page = opened(base, width)
-    everything = (
-        "() => [...document.querySelectorAll('.ictd-panel > svg')]"
-        ".map((svg) => svg.outerHTML).join('')"
-    )
-    moved = []
-    for _ in range(10):
-        page.keyboard.press("Tab")
-        name = page.evaluate(
-            "() => document.activeElement.labels?.[0]?.textContent || "
-            "document.activeElement.getAttribute('aria-label') || "
-            "document.activeElement.textContent"
-        )
-        if name == "Play":
-            continue
-        before = page.evaluate(everything)
-        keys = {
-            "One step": "Enter",
-            "New context": "Enter",
-            "Reset": "Space",
-            "the last column is": "ArrowDown",
-        }
-        for _ in range(
-            1 if name in keys else 7
-        ):  # so the step is one of the second head
-            page.keyboard.press(keys.get(name, "ArrowRight"))
-        settle(page)
-        assert page.evaluate(everything) != before, name
-        assert no_sideways_scroll(page)
-        moved.append(name)
-    assert moved[-4:] == [
-        "One step",
-        "New context",
-        "Reset",
-        "The prompt. The arrow keys move from cell to cell.",
-    ]
-    assert len(moved) == 9
-
-
 def test_touch_picks_the_column_that_attends(opened, base):
     page = opened(base, 360, has_touch=True)
     page.get_by_label("step, four to a layer").fill("1")
@@ -260,49 +218,7 @@ def test_touch_picks_the_column_that_attends(opened, base):
     assert page.inner_text(".ictd-attend .ictd-title") == "Attention of column 5 (S₅)"
 
 
-def test_no_setting_draws_a_number_that_is_none(opened, base):
-    page = opened(base)
-    for place in ("min", "max"):
-        for column in ("masked", "source"):
-            for step in ("3", "24"):
-                page.evaluate(
-                    """([place, column, step]) => {
-                        const set = (key, value, event) => {
-                            const control = document.querySelector(`[id$=-${key}]`);
-                            control.value = value === "min" || value === "max"
-                                ? control[value] : value;
-                            control.dispatchEvent(new Event(event));
-                        };
-                        for (const key of ["sharpness", "gamma", "alpha"])
-                            set(key, place, "input");
-                        set("step", step, "input");
-                        set("last_column", column, "change");
-                        document.querySelectorAll(".ictd-buttons button")[2].click();
-                    }""",
-                    [place, column, step],
-                )
-                settle(page)
-                markup = page.inner_html(".ictd-figure")
-                assert not re.search(r"NaN|Infinity|undefined|null", markup)
-
-
 # ---- manners -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("width", "theme"), READERS)
-def test_accessible(opened, base, width, theme):
-    page = opened(base, width)
-    page.evaluate(
-        "(theme) => { document.documentElement.dataset.theme = theme }", theme
-    )
-    page.add_script_tag(path=AXE)
-    for column in ("masked", "source"):
-        page.get_by_label("step, four to a layer").fill("7")
-        page.get_by_label("the last column is").select_option(column)
-        settle(page)
-        violations = page.evaluate("async () => (await axe.run()).violations")
-        assert not violations, json.dumps(violations, indent=1)
-    assert no_sideways_scroll(page)
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -347,45 +263,3 @@ def test_numbers_stay_in_their_cells_on_a_phone(opened, base):
         "() => document.querySelector('.ictd-cells rect').getBBox().width"
     )
     assert widest <= cell
-
-
-def test_still_picture_without_scripts(opened, base):
-    page = opened(base, 360, java_script_enabled=False)
-    image = page.locator("figure.ictd-figure > img")
-    assert image.evaluate("(image) => image.naturalWidth") > 0
-    assert "attention weights" in (image.get_attribute("alt") or "")
-
-
-def test_the_widget_moves_with_python_and_python_with_it(opened, base):
-    page = opened(base)
-    figure = dual_head_steps(step=5)
-    state = {**figure.state, "figure": figure.figure, "data": figure.data}
-    page.evaluate(
-        """async ([source, state]) => {
-            const url = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-            const widget = (await import(url)).default;
-            const heard = [];
-            window.state = state;
-            window.model = {
-                get: (key) => state[key],
-                set: (key, value) => {
-                    state[key] = value;
-                    heard.forEach(([event, listener]) => event === `change:${key}` && listener());
-                },
-                save_changes: () => {},
-                on: (...pair) => heard.push(pair),
-            };
-            document.querySelector("main").replaceChildren();
-            await widget.render({ model, el: document.querySelector("main") });
-        }""",
-        [module(), state],
-    )
-    settle(page)
-    assert status(page).startswith("Layer 2 of 6")
-    page.evaluate("() => model.set('step', 9)")
-    settle(page)
-    assert status(page).startswith("Layer 3 of 6")
-    page.get_by_label("sharpness").press("End")
-    saved = page.evaluate("() => state")
-    figure.set_state({key: saved[key] for key in figure.state})
-    assert figure.sharpness == 100 and figure.step == 9

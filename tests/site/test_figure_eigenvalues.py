@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 from browser import chromium, served
 from figure_pages import (
-    AXE,
-    PHONE_AND_WIDE,
-    READERS,
     Floats,
-    no_sideways_scroll,
-    picture,
     settle,
     status,
     write_pages,
@@ -28,7 +23,6 @@ from ictd_lib.figures.eigenvalues import CHAINS, REMEDIES, cases
 
 Opened = Callable[..., Page]
 NAMES = [name for name, _ in CHAINS]
-SLIDERS = ("sink", "sharpness", "gamma", "step_size")
 
 pytestmark = pytest.mark.skipif(
     chromium() is None, reason="no Chromium on this machine"
@@ -223,96 +217,3 @@ def test_divergence_and_its_cures(opened: Opened, base: str) -> None:
     page.get_by_role("slider", name="step size").press("End")
     settle(page)
     assert "A smaller step size would do" in status(page)
-
-
-# ---- manners -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
-def test_every_control_by_keyboard(opened: Opened, base: str, width: int) -> None:
-    page = opened(f"{base}/index.html", width)
-    page.select_option("[id$=-remedy]", "sink")
-    settle(page)
-    count = page.evaluate(
-        "() => document.querySelectorAll("
-        "'.ictd-figure :is(input, select, button, [tabindex]):not([hidden])').length"
-    )
-    moved = set()
-    for _ in range(count):
-        page.keyboard.press("Tab")
-        tag, name, text = page.evaluate(
-            "() => [document.activeElement.tagName, document.activeElement.id, "
-            "document.activeElement.textContent]"
-        )
-        before = picture(page)
-        if tag == "INPUT":
-            for _ in range(4):
-                page.keyboard.press("ArrowLeft")
-        elif tag == "SELECT":
-            page.keyboard.press("ArrowUp" if name.endswith("remedy") else "ArrowDown")
-            settle(page)
-            assert picture(page) != before, name
-            page.keyboard.press("ArrowDown" if name.endswith("remedy") else "ArrowUp")
-            before = ""
-        else:
-            page.keyboard.press("Enter")
-        settle(page)
-        assert picture(page) != before, name or text
-        assert no_sideways_scroll(page)
-        moved.add(name.partition("-")[2].partition("-")[2] or text)
-    assert moved == {*SLIDERS, "chain", "remedy", "Reset"}
-
-
-@pytest.mark.parametrize(("width", "theme"), READERS)
-def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
-    page = opened(f"{base}/index.html", width)
-    page.evaluate(
-        "(theme) => { document.documentElement.dataset.theme = theme }", theme
-    )
-    page.add_script_tag(path=AXE)
-    for chain in NAMES:  # the last without the alarm
-        page.select_option("[id$=-chain]", chain)
-        settle(page)
-        violations = page.evaluate("async () => (await axe.run()).violations")
-        assert not violations, json.dumps(violations, indent=1)
-    assert no_sideways_scroll(page)
-    assert page.get_by_role("figure", name="Eigenvalues of a layer").count() == 1
-
-
-def test_no_setting_draws_a_number_that_is_none(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html")
-    rng = np.random.default_rng(4)
-    for _ in range(60):
-        page.evaluate(
-            """([choices, places]) => {
-                const set = (key, value, event) => {
-                    const control = document.querySelector(`[id$=-${key}]`);
-                    control.value = value;
-                    control.dispatchEvent(new Event(event));
-                };
-                for (const [key, name] of Object.entries(choices)) set(key, name, "change");
-                for (const [key, place] of Object.entries(places)) {
-                    const { min, max } = document.querySelector(`[id$=-${key}]`);
-                    set(key, Number(min) + place * (max - min), "input");
-                }
-                return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-            }""",
-            [
-                {
-                    "chain": str(rng.choice(NAMES)),
-                    "remedy": str(rng.choice([name for name, _ in REMEDIES])),
-                },
-                {key: float(rng.choice([0, 1, rng.random()])) for key in SLIDERS},
-            ],
-        )
-        markup = page.inner_html(".ictd-figure")
-        assert not re.search(r"NaN|Infinity|undefined", markup)
-
-
-def test_still_picture_without_scripts(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html", 360, java_script_enabled=False)
-    image = page.locator("figure.ictd-figure > img")
-    box = image.bounding_box()
-    assert box and box["width"] > 300 and box["height"] > 100
-    assert "spectral radius" in (image.get_attribute("alt") or "")
-    assert image.evaluate("(image) => image.naturalWidth") > 0

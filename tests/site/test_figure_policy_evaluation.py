@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 from browser import chromium, served
 from figure_pages import (
-    AXE,
-    MOUNT_WIDGET,
-    PHONE_AND_WIDE,
-    READERS,
     Floats,
-    no_sideways_scroll,
     picture,
     settle,
     status,
@@ -24,11 +19,9 @@ from playwright.sync_api import Page
 
 from ictd_lib import random_boyan_chain, random_ergodic_chain, random_walk
 from ictd_lib.figures import policy_evaluation_figure
-from ictd_lib.figures.page import module
 from ictd_lib.figures.sampling import splitmix32
 
 Opened = Callable[..., Page]
-SLIDERS = ("gamma", "origin", "runs", "backups")
 CHAINS = ("boyan", "walk", "tour", "anywhere")
 STARTS = ("zero", "shifted", "one")
 
@@ -227,45 +220,6 @@ def test_longer_runs_mend_the_bias_and_more_runs_the_noise(
     assert abs(many["mean"] - many["value"]) < 4 * many["noise"] + 0.01
 
 
-# ---- manners -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
-def test_every_control_by_keyboard(opened: Opened, base: str, width: int) -> None:
-    page = opened(f"{base}/index.html", width)
-    count = page.evaluate(
-        "() => document.querySelectorAll("
-        "'.ictd-figure :is(input, select, button, [tabindex]):not([hidden])').length"
-    )
-    moved = set()
-    for _ in range(count):
-        page.keyboard.press("Tab")
-        tag, name, text = page.evaluate(
-            "() => [document.activeElement.tagName, document.activeElement.id, "
-            "document.activeElement.textContent]"
-        )
-        before = picture(page)
-        if tag == "INPUT":
-            value = page.get_attribute(f"#{name}", "aria-valuetext")
-            for _ in range(4):
-                page.keyboard.press("ArrowRight")
-            settle(page)
-            assert page.get_attribute(f"#{name}", "aria-valuetext") != value
-        elif tag == "SELECT":
-            page.keyboard.press("ArrowDown")
-        else:
-            page.keyboard.press("Enter")
-            if text == "Play":
-                page.wait_for_timeout(600)  # several of its steps
-                page.keyboard.press("Enter")
-        settle(page)
-        assert picture(page) != before, name or text
-        assert no_sideways_scroll(page)
-        moved.add(name.partition("-")[2].partition("-")[2] or text)
-    names = {*SLIDERS, "chain", "start", "Play", "One step", "New runs", "Reset"}
-    assert moved == names
-
-
 def test_touch_moves_a_slider_and_draws_again(opened: Opened, base: str) -> None:
     page = opened(f"{base}/index.html", 360, has_touch=True)
     slider = page.get_by_role("slider", name="backups")
@@ -279,76 +233,3 @@ def test_touch_moves_a_slider_and_draws_again(opened: Opened, base: str) -> None
     page.get_by_role("button", name="New runs").tap()
     settle(page)
     assert picture(page) != before
-
-
-@pytest.mark.parametrize(("width", "theme"), READERS)
-def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
-    page = opened(f"{base}/index.html", width)
-    page.evaluate(
-        "(theme) => { document.documentElement.dataset.theme = theme }", theme
-    )
-    page.add_script_tag(path=AXE)
-    for chain in ("boyan", "tour"):
-        page.select_option("[id$=-chain]", chain)
-        settle(page)
-        violations = page.evaluate("async () => (await axe.run()).violations")
-        assert not violations, json.dumps(violations, indent=1)
-    assert no_sideways_scroll(page)
-    name = page.get_by_role("figure", name="Backups, and runs of as many steps")
-    assert name.count() == 1
-
-
-def test_no_setting_draws_a_number_that_is_none(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html")
-    rng = np.random.default_rng(4)
-    for _ in range(60):
-        page.evaluate(
-            """([chosen, places]) => {
-                const set = (key, value, event) => {
-                    const control = document.querySelector(`[id$=-${key}]`);
-                    control.value = value;
-                    control.dispatchEvent(new Event(event));
-                };
-                for (const [key, name] of Object.entries(chosen)) set(key, name, "change");
-                for (const [key, place] of Object.entries(places)) {
-                    const { min, max } = document.querySelector(`[id$=-${key}]`);
-                    set(key, Number(min) + place * (max - min), "input");
-                }
-                return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-            }""",
-            [
-                {"chain": str(rng.choice(CHAINS)), "start": str(rng.choice(STARTS))},
-                {key: float(rng.choice([0, 1, rng.random()])) for key in SLIDERS},
-            ],
-        )
-        markup = page.inner_html(".ictd-figure")
-        assert not re.search(r"NaN|Infinity|undefined", markup)
-
-
-def test_still_picture_without_scripts(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html", 360, java_script_enabled=False)
-    image = page.locator("figure.ictd-figure > img")
-    box = image.bounding_box()
-    assert box and box["width"] > 300 and box["height"] > 100
-    assert "with a standard error of" in (image.get_attribute("alt") or "")
-    assert image.evaluate("(image) => image.naturalWidth") > 0
-
-
-def test_the_widget_moves_with_python_and_python_with_it(
-    opened: Opened, base: str
-) -> None:
-    page = opened(f"{base}/index.html")
-    figure = policy_evaluation_figure(runs=5)
-    state = {**figure.state, "figure": figure.figure, "data": figure.data}
-    page.evaluate(MOUNT_WIDGET, [module(), state])
-    settle(page)
-    before = picture(page)
-    page.evaluate("() => model.set('backups', 40)")
-    settle(page)
-    assert picture(page) != before
-    page.get_by_label("runs m").press("End")
-    saved = page.evaluate("() => saved.at(-1)")
-    figure.set_state({key: saved[key] for key in figure.state})
-    assert figure.runs == 1000 and figure.backups == 40
-    page.evaluate("() => end()")
-    assert page.evaluate("() => model.waiting()") == 0

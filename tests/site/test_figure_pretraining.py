@@ -7,14 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from browser import chromium, served
 from figure_pages import (
-    AXE,
-    PHONE_AND_WIDE,
-    READERS,
-    no_sideways_scroll,
-    picture,
+    FIGURES,
     settle,
     status,
     write_pages,
@@ -22,40 +17,19 @@ from figure_pages import (
 from playwright.sync_api import Page
 
 from ictd_lib import MarkovRewardProcess, random_boyan_chain, random_ergodic_chain
-from ictd_lib.figures import pretraining_figure
 from ictd_lib.figures.sampling import sample
-from ictd_lib.pretraining import Recipe, Run
 
 Opened = Callable[..., Page]
-RUNS = ("found", "trapped", "wild")
-SLIDERS = ("layers", "context_length", "snapshot")
 
 pytestmark = pytest.mark.skipif(
     chromium() is None, reason="no Chromium on this machine"
 )
 
 
-def made_up(*, w: list[float], multiple: float) -> Run:
-    """A run on a straight way from nothing to these parameters."""
-    far = np.linspace(0, 1, 21)
-    history: dict[str, Any] = {
-        "step": np.arange(0, 420, 20),
-        "w": far[:, None] * w,
-        "A": far[:, None, None] * multiple * np.eye(10),
-    }
-    last = {"w": torch.tensor([w]), "A": torch.eye(10)[None]}
-    return Run(Recipe(), 0, 400, last, history, np.zeros(400))
-
-
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("pretraining")
-    runs = {
-        "found": made_up(w=[0.5, 0.5, -0.5], multiple=5),
-        "trapped": made_up(w=[-0.2, -1.1, -0.3], multiple=-0.7),
-        "wild": made_up(w=[1.0, 1.0, 1.0], multiple=1),  # values grow without bound
-    }
-    write_pages(folder, index=pretraining_figure(runs).html())
+    write_pages(folder, index=FIGURES["pretraining"]().html())
     with served(folder) as base:
         yield base
 
@@ -211,93 +185,3 @@ def test_a_diverging_model_raises_the_alarm(opened: Opened, base: str) -> None:
     settle(page)
     assert "Diverges at layer" in status(page)
     assert "ictd-alarm" in (page.get_attribute("figure", "class") or "")
-
-
-# ---- manners -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
-def test_every_control_by_keyboard(opened: Opened, base: str, width: int) -> None:
-    page = opened(f"{base}/index.html", width)
-    count = page.evaluate(
-        "() => document.querySelectorAll("
-        "'.ictd-figure :is(input, select, button, [tabindex]):not([hidden])').length"
-    )
-    moved = set()
-    for _ in range(count):
-        page.keyboard.press("Tab")
-        tag, name, text = page.evaluate(
-            "() => [document.activeElement.tagName, document.activeElement.id, "
-            "document.activeElement.textContent]"
-        )
-        before = picture(page)
-        if tag == "INPUT":
-            value = page.get_attribute(f"#{name}", "aria-valuetext")
-            for _ in range(4):
-                page.keyboard.press("ArrowLeft")
-            settle(page)
-            assert page.get_attribute(f"#{name}", "aria-valuetext") != value
-        elif tag == "SELECT":
-            page.keyboard.press("ArrowDown")
-        else:
-            page.keyboard.press("Enter")
-            if text == "Play":
-                page.wait_for_timeout(1200)  # several of its steps
-                page.keyboard.press("Enter")
-        settle(page)
-        assert picture(page) != before, name or text
-        assert no_sideways_scroll(page)
-        moved.add(name.partition("-")[2].partition("-")[2] or text)
-    assert moved == {*SLIDERS, "run", "Play", "One step", "New context", "Reset"}
-
-
-@pytest.mark.parametrize(("width", "theme"), READERS)
-def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
-    page = opened(f"{base}/index.html", width)
-    page.evaluate(
-        "(theme) => { document.documentElement.dataset.theme = theme }", theme
-    )
-    page.add_script_tag(path=AXE)
-    for run in RUNS:  # the last with the alarm
-        page.select_option("[id$=-run]", run)
-        settle(page)
-        violations = page.evaluate("async () => (await axe.run()).violations")
-        assert not violations, json.dumps(violations, indent=1)
-    assert no_sideways_scroll(page)
-    assert page.get_by_role("figure", name="A replay of training").count() == 1
-
-
-def test_no_setting_draws_a_number_that_is_none(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html")
-    rng = np.random.default_rng(4)
-    for _ in range(40):
-        page.evaluate(
-            """([run, places]) => {
-                const set = (key, value, event) => {
-                    const control = document.querySelector(`[id$=-${key}]`);
-                    control.value = value;
-                    control.dispatchEvent(new Event(event));
-                };
-                set("run", run, "change");
-                for (const [key, place] of Object.entries(places)) {
-                    const { min, max } = document.querySelector(`[id$=-${key}]`);
-                    set(key, Number(min) + place * (max - min), "input");
-                }
-                return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-            }""",
-            [
-                str(rng.choice(RUNS)),
-                {key: float(rng.choice([0, 1, rng.random()])) for key in SLIDERS},
-            ],
-        )
-        markup = page.inner_html(".ictd-figure")
-        assert not re.search(r"NaN|Infinity|undefined", markup)
-
-
-def test_still_picture_without_scripts(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html", 360, java_script_enabled=False)
-    image = page.locator("figure.ictd-figure > img")
-    box = image.bounding_box()
-    assert box and box["width"] > 300 and box["height"] > 100
-    assert "relative error" in (image.get_attribute("alt") or "")
-    assert image.evaluate("(image) => image.naturalWidth") > 0

@@ -10,13 +10,8 @@ import pytest
 import torch
 from browser import chromium, served
 from figure_pages import (
-    AXE,
-    MOUNT_WIDGET,
     PHONE_AND_WIDE,
-    READERS,
     Floats,
-    no_sideways_scroll,
-    picture,
     settle,
     status,
     write_pages,
@@ -24,7 +19,6 @@ from figure_pages import (
 from playwright.sync_api import Page
 
 from ictd_lib.figures import shift_figure
-from ictd_lib.figures.page import module
 from ictd_lib.transformer import (
     DualHeadBlock,
     ShiftBlock,
@@ -184,50 +178,6 @@ def test_an_entry_off_the_invariant_parts_the_two(page: Page) -> None:
     assert "agree in all layers" in status(page)  # b_n is never read
 
 
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
-def test_every_control_by_keyboard(opened: Opened, base: str, width: int) -> None:
-    page = opened(f"{base}/index.html", width)
-    count = page.evaluate(
-        "() => document.querySelectorAll("
-        "'.ictd-figure :is(input, select, button, [tabindex]):not([hidden])').length"
-    )
-    moved = set()
-    for _ in range(count):
-        page.keyboard.press("Tab")
-        tag, name, text = page.evaluate(
-            "() => [document.activeElement.tagName, document.activeElement.id, "
-            "document.activeElement.textContent]"
-        )
-        before, said = picture(page), status(page)
-        if tag == "INPUT":
-            value = page.get_attribute(f"#{name}", "aria-valuetext")
-            page.keyboard.press("ArrowRight")
-            settle(page)
-            assert page.get_attribute(f"#{name}", "aria-valuetext") != value
-        elif tag == "SELECT":
-            page.keyboard.press("ArrowDown")
-            settle(page)
-            assert page.input_value(f"#{name}") in ("dual", "current")
-        elif tag == "BUTTON":
-            page.keyboard.press("Enter")
-            if text == "Play":
-                page.wait_for_timeout(1200)  # at least one of its steps
-                page.keyboard.press("Enter")
-            settle(page)
-            assert picture(page) != before, text
-            assert status(page) != said or text == "New context"
-        else:
-            reading = page.inner_text(".ictd-readout")
-            page.keyboard.press("ArrowDown")
-            page.keyboard.press("ArrowRight")
-            settle(page)
-            assert page.inner_text(".ictd-readout") != reading
-        moved.add(name.rpartition("-")[2] or text or tag)
-        assert no_sideways_scroll(page)
-    assert {"form", "gamma", "row", "column", "value", "step"} < moved
-    assert {"Play", "One step", "New context", "Reset"} < moved
-
-
 def test_touch_reads_an_entry(opened: Opened, base: str) -> None:
     address = f"{base}/index.html"
     page = opened(address, 360, has_touch=True)
@@ -240,23 +190,15 @@ def test_touch_reads_an_entry(opened: Opened, base: str) -> None:
     assert page.inner_text(".ictd-readout").startswith("c₃ = 0: ")
 
 
-@pytest.mark.parametrize(("width", "theme"), READERS)
-def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
-    page = opened(f"{base}/index.html", width)
-    page.evaluate(
-        "(theme) => { document.documentElement.dataset.theme = theme }", theme
-    )
-    page.add_script_tag(path=AXE)
+@pytest.mark.parametrize("width", PHONE_AND_WIDE)
+def test_no_two_labels_of_the_grid_run_into_each_other(
+    opened: Opened, base: str, width: int
+) -> None:
+    page = opened(f"{base}/index.html", width, reduced_motion="reduce")
     page.get_by_label("starts at").fill("1")
     page.select_option("[id$=-form]", "dual")
-    for step in ("0", "3", "4"):
-        page.get_by_label("half-layers").fill(step)
-        page.wait_for_timeout(700)  # until what moves has arrived
-        settle(page)
-        violations = page.evaluate("async () => (await axe.run()).violations")
-        assert not violations, json.dumps(violations, indent=1)
-    assert no_sideways_scroll(page)
-    # No two labels of the grid may run into each other.
+    page.get_by_label("half-layers").fill("4")
+    settle(page)
     overlaps = page.evaluate(
         """() => {
             const boxes = [...document.querySelectorAll(".ictd-prompt > svg text")]
@@ -286,39 +228,3 @@ def test_rows_move_once_and_only_for_who_wants_motion(
         page.get_by_label("discount").press("ArrowLeft")  # nothing moves for this
         settle(page)
         assert page.locator(".ictd-travel").count() == 0
-
-
-def test_no_setting_draws_a_number_that_is_none(page: Page) -> None:
-    rng = np.random.default_rng(4)
-    for _ in range(40):
-        for name, low, high in (
-            ("discount", 0, 99),
-            ("in column", 0, 5),
-            ("starts at", -20, 20),
-            ("half-layers", 0, 16),
-        ):
-            place = int(rng.integers(low, high + 1))
-            scale = {"discount": 100, "starts at": 10}.get(name, 1)
-            page.get_by_label(name).fill(f"{place / scale:g}")
-        page.select_option("[id$=-form]", str(rng.choice(["shift", "dual"])))
-        page.select_option("[id$=-row]", str(rng.choice(["target", "current"])))
-        page.get_by_role("button", name="New context").click()
-        settle(page)
-        assert not re.search(r"NaN|Infinity|undefined", page.inner_html(".ictd-figure"))
-
-
-def test_the_widget_moves_with_python_and_python_with_it(page: Page) -> None:
-    figure = shift_figure(value=0.5)
-    state = {**figure.state, "figure": figure.figure, "data": figure.data}
-    page.evaluate(MOUNT_WIDGET, [module(), state])
-    settle(page)
-    before = picture(page)
-    page.evaluate("() => model.set('step', 4)")
-    settle(page)
-    assert picture(page) != before
-    page.get_by_label("starts at").press("End")
-    saved = page.evaluate("() => saved.at(-1)")
-    figure.set_state({key: saved[key] for key in figure.state})
-    assert figure.value == 2
-    page.evaluate("() => end()")
-    assert page.evaluate("() => model.waiting()") == 0

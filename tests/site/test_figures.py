@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import THEMES, chromium, served
+from browser import chromium, served
 from figure_pages import (
-    AXE,
     MOUNT_WIDGET,
-    PHONE_AND_WIDE,
     Floats,
     no_sideways_scroll,
     picture,
@@ -30,7 +28,6 @@ from ictd_lib.figures import weighted_td_playground
 from ictd_lib.figures.page import figure_html, module
 from ictd_lib.figures.sampling import sample
 
-SLIDERS = ("sharpness", "gamma", "alpha", "context_length", "iterations")
 Opened = Callable[..., Page]
 
 pytestmark = pytest.mark.skipif(
@@ -229,74 +226,6 @@ def test_a_figure_says_what_its_still_picture_says(opened: Opened, base: str) ->
 # ---- controls ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
-def test_every_control_by_keyboard(opened: Opened, base: str, width: int) -> None:
-    page = opened(f"{base}/index.html", width)
-    expected = page.evaluate(
-        "() => [...document.querySelectorAll("
-        "'.ictd-figure :is(input, select, button, [tabindex]):not([hidden])')].length"
-    )
-    moved = set()
-    for _ in range(expected):
-        page.keyboard.press("Tab")
-        focus = page.evaluate(
-            "() => ({ tag: document.activeElement.tagName, id: document.activeElement.id, "
-            "text: document.activeElement.textContent, "
-            "inside: Boolean(document.activeElement.closest('.ictd-figure')) })"
-        )
-        assert focus["inside"], focus
-        before, said = picture(page), status(page)
-        if focus["tag"] == "INPUT":
-            value = page.get_attribute(f"#{focus['id']}", "aria-valuetext")
-            for _ in range(4):
-                page.keyboard.press("ArrowRight")
-            settle(page)
-            assert page.get_attribute(f"#{focus['id']}", "aria-valuetext") != value
-            assert picture(page) != before, focus
-            assert status(page) != said, focus
-            moved.add(focus["id"].partition("-")[2].partition("-")[2])
-        elif focus["tag"] == "SELECT":
-            page.keyboard.press("ArrowDown")
-            settle(page)
-            assert picture(page) != before, focus
-            moved.add(focus["id"].partition("-")[2].partition("-")[2])
-        elif focus["tag"] == "BUTTON":
-            page.keyboard.press("Enter")
-            if focus["text"] == "Play":
-                page.wait_for_timeout(1000)  # several of its steps
-            settle(page)
-            assert picture(page) != before, focus
-            if focus["text"] == "Play":
-                assert page.inner_text(":focus") == "Pause"
-                page.keyboard.press("Space")
-                assert page.inner_text(":focus") == "Play"
-            moved.add(focus["text"])
-        else:
-            reading = page.inner_text(".ictd-readout")
-            page.keyboard.press("ArrowDown")
-            page.keyboard.press("ArrowRight")
-            page.keyboard.press("ArrowRight")
-            settle(page)
-            assert page.inner_text(".ictd-readout") != reading
-            moved.add("kernel")
-        assert no_sideways_scroll(page)
-    choices = {"chain", "features"}
-    buttons = {"Play", "One step", "New context", "Reset"}
-    assert moved == {*SLIDERS, *choices, *buttons, "kernel"}
-
-
-def test_reset_restores_the_first_picture(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html")
-    first = picture(page)
-    page.get_by_role("button", name="New context").click()
-    page.get_by_label("sharpness").press("End")
-    settle(page)
-    assert picture(page) != first
-    page.get_by_role("button", name="Reset").click()
-    settle(page)
-    assert picture(page) == first
-
-
 def test_sharper_kernels_converge_to_the_limit_of_the_context(
     opened: Opened, base: str
 ) -> None:
@@ -325,36 +254,6 @@ def test_a_diverging_run_says_so_in_finite_numbers(opened: Opened, base: str) ->
     page.get_by_label("step size").press("Home")
     settle(page)
     assert "Diverges" not in status(page)
-
-
-def test_no_setting_draws_a_number_that_is_none(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html")
-    rng = np.random.default_rng(4)
-    for _ in range(60):
-        page.evaluate(
-            """([chain, features, places]) => {
-                const set = (key, value, event) => {
-                    const control = document.querySelector(`[id$=-${key}]`);
-                    control.value = value;
-                    control.dispatchEvent(new Event(event));
-                };
-                set("chain", chain, "change");
-                set("features", features, "change");
-                for (const [key, place] of Object.entries(places)) {
-                    const { min, max } = document.querySelector(`[id$=-${key}]`);
-                    set(key, Number(min) + place * (max - min), "input");
-                }
-                document.querySelectorAll(".ictd-buttons button")[2].click();
-                return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-            }""",
-            [
-                str(rng.choice(["random-boyan", "boyan", "walk", "ergodic"])),
-                str(rng.choice(["one-hot", "arc", "random"])),
-                {key: float(rng.choice([0, 1, rng.random()])) for key in SLIDERS},
-            ],
-        )
-        markup = page.inner_html(".ictd-figure")
-        assert not re.search(r"NaN|Infinity|undefined", markup)
 
 
 def test_touch_reads_a_weight(opened: Opened, base: str) -> None:
@@ -391,24 +290,6 @@ def test_play_runs_and_less_motion_offers_only_steps(opened: Opened, base: str) 
 # ---- manners -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("width", PHONE_AND_WIDE)
-def test_accessible(opened: Opened, base: str, width: int, theme: str) -> None:
-    page = opened(f"{base}/index.html", width)
-    page.evaluate(
-        "(theme) => { document.documentElement.dataset.theme = theme }", theme
-    )
-    page.add_script_tag(path=AXE)
-    for alpha in ("1", "3"):  # at rest, and with the alarm
-        page.get_by_label("step size").fill(alpha)
-        settle(page)
-        violations = page.evaluate("async () => (await axe.run()).violations")
-        assert not violations, json.dumps(violations, indent=1)
-    assert no_sideways_scroll(page)
-    name = page.get_by_role("figure", name="Weighted softmax TD on one context")
-    assert name.count() == 1
-
-
 def test_follows_the_theme_while_it_is_open(opened: Opened, base: str) -> None:
     page = opened(f"{base}/index.html")
     colours = (
@@ -419,16 +300,6 @@ def test_follows_the_theme_while_it_is_open(opened: Opened, base: str) -> None:
     page.evaluate("() => { document.documentElement.dataset.theme = 'dark' }")
     dark = page.evaluate(colours)
     assert all(a != b for a, b in zip(light, dark, strict=True))
-
-
-def test_still_picture_without_scripts(opened: Opened, base: str) -> None:
-    page = opened(f"{base}/index.html", 360, java_script_enabled=False)
-    image = page.locator("figure.ictd-figure > img")
-    box = image.bounding_box()
-    assert box and box["width"] > 300 and box["height"] > 100
-    assert "largest error" in (image.get_attribute("alt") or "")
-    assert image.evaluate("(image) => image.naturalWidth") > 0
-    assert page.locator("figcaption").is_visible()
 
 
 def test_from_the_file_system(opened: Opened, folder: Path) -> None:
