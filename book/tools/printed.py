@@ -33,8 +33,8 @@ SITE = ROOT / "_build" / "html"
 PRINT = ROOT / "_build" / "print"
 PDF = ROOT / "_build" / "attention-as-td.pdf"
 STYLE = Path(__file__).with_name("printed.css")
-#: What a reader looks things up in on a screen: paper has contents and bookmarks for it.
-LEFT_OUT = re.compile(r"genindex|book/(api|library|reference)(/.*)?")
+#: What a reader looks things up in on a screen: paper has contents and bookmarks, and the library its docstrings.
+LEFT_OUT = re.compile(r"genindex|book/library(/.*)?")
 #: What only a screen has a use for.
 ON_SCREEN = ", ".join(
     f"article.bd-article {selector}"
@@ -287,7 +287,7 @@ def title_page(title: str, subtitle: str) -> str:
     """What the book is, of when, under which terms, and where to come back to."""
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     version = f"Version {cited['version']}, {cited['date-released']:%-d %B %Y}."
-    revision = said_by_git("log", "-1", "--format=%h of %cs")
+    revision = said_by_git("log", "-1", "--format=%h of %cd", "--date=format:%-d %B %Y")
     if revision:
         changed = ", changed since" if said_by_git("status", "--porcelain") else ""
         version += f" Printed from revision {revision}{changed}."
