@@ -71,7 +71,7 @@ vendor: $(READY) ## fetch the site's third-party files again (ARGS=--accept take
 binder-check: $(READY) ## check that Binder's environment is accepted, lean and runs every notebook
 	@$(PY) -m tests.project.binder
 
-pdf: book ## print the book as one PDF (needs Chromium)
+pdf: book ## print the book as one PDF and proofread it (needs Chromium)
 	@$(PY) -m book.tools.printed
 
 zip: book ## pack the book as pages to read offline

@@ -256,7 +256,8 @@ def contents_faults(paper: Paper, book: Tag) -> Iterator[str]:
         label = link.select_one(".label") or link
         true = paper.places.get(str(link["href"])[1:], 0)
         title = until_formula(label)
-        pattern = re.compile(re.escape(tight(title)) + r"\D*(\d*)")
+        rest = r"\D*(\d*)\D*" if title != words(label) else r"(\d*)"
+        pattern = re.compile(re.escape(tight(title)) + rest)
         found = [pattern.fullmatch(line) for line in lines]
         named = [match[1] for match in found if match]
         if not named:

@@ -127,6 +127,21 @@ def test_contents_with_other_pages_are_seen(good: Path) -> None:
     assert missing == "contents: “2. The last chapter” is missing"
 
 
+def test_a_formula_in_the_contents_may_be_read_behind_the_number() -> None:
+    class Read:
+        texts = ("1. Fast 2\n2. Faster than 3γ", "", "")
+        places = {"a": 2, "b": 3}  # noqa: RUF012
+
+    listed = (
+        "<nav class='printed-contents'><a href='#a'><span class='label'>1. Fast</span></a>"
+        "<a href='#b'><span class='label'>2. Faster than <span class='math'>x</span></span></a></nav>"
+    )
+    assert list(proofread.contents_faults(Read(), soup(listed))) == []
+    Read.places["b"] = 2
+    (fault,) = proofread.contents_faults(Read(), soup(listed))
+    assert fault == "contents: “2. Faster than” on page 3; it is on 2"
+
+
 def soup(text: str) -> BeautifulSoup:
     return BeautifulSoup(text, "html.parser")
 
