@@ -5,6 +5,7 @@ What is published is the site with its downloads beside it, linked there and now
 
 import json
 import os
+import re
 import shutil
 import stat
 import zipfile
@@ -189,8 +190,27 @@ def test_search_finds_a_page(page: Page, unpacked: Path) -> None:
     page.goto((unpacked / "search.html").as_uri() + "?q=Bellman")
     link = page.locator("#search-results li a").first
     link.wait_for()
+    texts = page.locator("#search-results .context").all_inner_texts()
+    assert any("Bellman" in text for text in texts)
     link.click()
     page.wait_for_url("**/book/**.html*")
+
+
+def test_a_file_that_a_notebook_opens_is_offered_with_it(site: Path) -> None:
+    """The preface says that a downloaded notebook runs, and what it needs besides."""
+    opened = {
+        name
+        for notebook in (ROOT / "book" / "notebooks").glob("*.ipynb")
+        for name in re.findall(r"\.\./data/([\w.-]+)", notebook.read_text("utf-8"))
+    }
+    assert opened
+    offered = {
+        Path(address).name: (site / "book" / address).read_bytes()
+        for address in read(site / public.PREFACE).leads_to
+        if "_downloads/" in address
+    }
+    for name in opened:
+        assert offered[name] == (ROOT / "book" / "data" / name).read_bytes()
 
 
 def test_what_is_published_links_its_downloads(site: Path, tmp_path: Path) -> None:
