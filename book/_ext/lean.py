@@ -3,8 +3,14 @@
 Jupyter Book always sets up thebe, whose pages name another server, declare a
 constant twice and so log an error. FontAwesome's half megabyte of script is left
 out by `_templates/static/webpack-macros.html`: its icon font draws the same icons.
+A dozen style sheets become one: before they are all there, no text shows, and a
+browser that asks for them in turns, on a slow connection, waits a second for that.
 """
 
+import hashlib
+import re
+from pathlib import Path
+from posixpath import relpath
 from typing import Any
 
 from docutils import nodes
@@ -36,8 +42,7 @@ def text_first(
     doctree: nodes.document | None,
 ) -> None:
     """Let scripts wait until the text is there: on a slow phone they cost a second before it."""
-    if page != "search":  # its own scripts call these as soon as they are read
-        context["script_files"][:] = map(deferred, context["script_files"])
+    context["script_files"][:] = map(deferred, context["script_files"])
 
 
 def deferred(script: Any) -> Any:
@@ -59,8 +64,59 @@ def leave_out_thebe_node(app: Sphinx, doctree: nodes.document, docname: str) -> 
             node.parent.remove(node)
 
 
+SHEET = Path("_static", "all.css")
+LINK = re.compile(r'<link rel="stylesheet"[^>]*? href="([^"]+)"[^>]*>\s*')
+IMPORT = re.compile(r'@import "([^"]+)";')
+ADDRESS = re.compile(r"""url\((["']?)(?!data:|#|\w+:)([^"')]+)\1\)""")
+
+
+def sheets(page: Path) -> list[Path]:
+    """Return the style sheets that a page asks for, in its order."""
+    links = LINK.findall(page.read_text("utf-8"))
+    return [(page.parent / link.partition("?")[0]).resolve() for link in links]
+
+
+def gathered(sheet: Path, target: Path) -> str:
+    """Return a style sheet, with those that it imports, as it reads from the target's place."""
+
+    def imported(match: re.Match[str]) -> str:
+        return gathered((sheet.parent / match[1]).resolve(), target)
+
+    def moved(match: re.Match[str]) -> str:
+        path = (sheet.parent / match[2]).resolve()
+        return f"url({match[1]}{relpath(path.as_posix(), target.parent.as_posix())}{match[1]})"
+
+    text = IMPORT.sub(imported, ADDRESS.sub(moved, sheet.read_text("utf-8")))
+    return text.replace('@charset "UTF-8";', "")
+
+
+def one_sheet(app: Sphinx, exception: Exception | None) -> None:
+    """Put all style sheets of the site into one (Sphinx's event build-finished)."""
+    if exception or app.builder.format != "html":
+        return
+    out = Path(app.outdir).resolve()
+    pages = [page for page in out.rglob("*.html") if "_static" not in page.parts]
+    # The page that asks for most of them has them all in order.
+    wanted = sorted(map(sheets, pages), key=len, reverse=True)
+    found = list(dict.fromkeys(sheet for each in wanted for sheet in each))
+    target = out / SHEET
+    text = "\n".join(gathered(sheet, target) for sheet in found)
+    target.write_text(text, "utf-8")
+    version = hashlib.sha256(text.encode()).hexdigest()[:8]
+    for page in pages:
+        address = f"{relpath(target.as_posix(), page.parent.as_posix())}?v={version}"
+        one = f'<link rel="stylesheet" href="{address}" />\n'
+        html = page.read_text("utf-8")
+        if first := LINK.search(html):
+            rest = LINK.sub("", html[first.end() :])
+            page.write_text(html[: first.start()] + one + rest, "utf-8")
+    for sheet in found:
+        sheet.unlink()
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("html-page-context", leave_out_thebe, priority=900)
     app.connect("html-page-context", text_first, priority=950)
     app.connect("doctree-resolved", leave_out_thebe_node, priority=900)
+    app.connect("build-finished", one_sheet, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
