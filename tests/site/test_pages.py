@@ -89,8 +89,7 @@ def test_menus_open_on_a_phone_and_have_no_fault(
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["book/status", "book/errata", "book/changelog", "book/glossary", "genindex"],
+    "name", ["status", "errata", "changelog", "glossary", "genindex"]
 )
 def test_two_taps_on_a_phone_lead_there(
     base: str, pages: dict[str, Page], name: str
@@ -99,7 +98,7 @@ def test_two_taps_on_a_phone_lead_there(
     resize(page, WIDTHS[0])
     visit(page, f"{base}/book/notebooks/03-tsm.html")
     page.locator(".primary-toggle").first.click()
-    page.locator(f"#pst-primary-sidebar-modal a[href$='{name}.html']").click()
+    page.locator(f"#pst-primary-sidebar-modal a[href$='/{name}.html']").click()
     page.wait_for_url(f"**/{name}.html")
     assert page.locator("article h1").is_visible()
 
