@@ -35,6 +35,8 @@ PDF = ROOT / "_build" / "attention-as-td.pdf"
 STYLE = Path(__file__).with_name("printed.css")
 #: What a reader looks things up in on a screen: paper has contents and bookmarks, and the library its docstrings.
 LEFT_OUT = re.compile(r"genindex|book/library(/.*)?")
+#: Where the site's index is, from which paper gets one with page numbers.
+INDEX = "genindex"
 #: What only a screen has a use for.
 ON_SCREEN = ", ".join(
     f"article.bd-article {selector}"
@@ -230,6 +232,54 @@ def keep_together(soup: BeautifulSoup, formula: Tag) -> None:
         whole.append(closing)
 
 
+def index(known: set[str]) -> Tag | None:
+    """The index with page numbers, those in the glossary last; None where it would only repeat the glossary."""
+    site = SITE / f"{INDEX}.html"
+    listed = BeautifulSoup(site.read_text("utf-8"), "html.parser").select(
+        ".genindextable > tr > td > ul > li, .genindextable > tbody > tr > td > ul > li"
+    )
+    soup = BeautifulSoup(
+        f"<article class='bd-article printed-index' id='{anchor(INDEX)}'>"
+        f"<h1 id='{anchor(INDEX, 'index')}'>Index</h1><ul></ul></article>",
+        "html.parser",
+    )
+    outer = soup.ul
+    assert outer is not None
+    led_to = set()
+    for item in listed:
+        below = item.ul.extract() if item.ul else None
+        links = item.select("a[href]")
+        name = proofread.words(item)
+        inner = soup.new_tag("ul")
+        own: list[str] = []
+        for link in below.select("a[href]") if below else []:
+            place = target(INDEX, str(link["href"]), known)
+            led_to.add(str(link["href"]).partition("#")[0])
+            if not place.startswith("#"):
+                continue
+            if re.fullmatch(r"chapter \d+", proofread.words(link)):
+                own.append(place)
+            else:
+                inner.append(line(soup, proofread.words(link), [place]))
+        own += [target(INDEX, str(link["href"]), known) for link in links]
+        own = [place for place in own if place.startswith("#")]
+        if own or inner.contents:
+            entry = line(soup, name, own)
+            if inner.contents:
+                entry.append(inner)
+            outer.append(entry)
+    return soup.article if len(led_to) > 1 else None
+
+
+def line(soup: BeautifulSoup, name: str, places: Sequence[str]) -> Tag:
+    """A line of the index."""
+    item = soup.new_tag("li")
+    item.append(f"{name}, " if places else name)
+    for place in places:
+        item.append(soup.new_tag("a", href=place, attrs={"data-place": place[1:]}))
+    return item
+
+
 def contents(articles: Sequence[Tag], parts: Sequence[str]) -> Tag:
     """A table of contents: parts, chapters and their sections; page numbers are filled in later."""
     soup = BeautifulSoup(
@@ -341,6 +391,7 @@ def whole(chosen: Sequence[Entry]) -> str:
     """The book, or some of its pages, as one HTML page."""
     known = {entry.name for entry in chosen}
     articles = [article(entry.name, known) for entry in chosen]
+    parts = [entry.part for entry in chosen]
     title = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["title"]
     subtitle = ""
     for text, entry in zip(articles, chosen, strict=True):
@@ -355,6 +406,9 @@ def whole(chosen: Sequence[Entry]) -> str:
                 heading.string = "Preface"
             if lead is not None and lead.parent is not None:
                 subtitle = lead.parent.extract().get_text().rstrip(".")
+    if (last := index(known)) is not None:
+        articles.append(last)
+        parts.append(parts[-1])
     # A chapter loads all style sheets.
     page = SITE / f"{next(entry.name for entry in entries() if entry.part)}.html"
     head = BeautifulSoup(page.read_text("utf-8"), "html.parser").head
@@ -377,7 +431,7 @@ def whole(chosen: Sequence[Entry]) -> str:
             f"<script defer src='{mathjax.as_uri()}'></script>",
             "</head><body><main class='bd-article-container'>",
             title_page(title, subtitle),
-            str(contents(articles, [entry.part for entry in chosen])),
+            str(contents(articles, parts)),
             *map(str, articles),
             "</main></body></html>",
         ]
@@ -403,6 +457,12 @@ TOO_WIDE = """() => {
 FILL = """async (numbers) => {
     for (const place of document.querySelectorAll("[data-place]"))
         place.textContent = numbers[place.dataset.place] ?? "000";
+    // Two places on one page are one number in the index.
+    for (const line of Object.keys(numbers).length ? document.querySelectorAll(".printed-index li") : []) {
+        const places = [...line.querySelectorAll(":scope > a")];
+        for (const [at, place] of places.entries())
+            if (places.slice(0, at).some((other) => other.textContent === place.textContent)) place.remove();
+    }
     return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
 #: The width of the text on paper (printed.css: A4 less its margins), in the browser's pixels.
@@ -445,9 +505,15 @@ def print_pdf(source: Path, draft: Path, final: Path) -> None:
                     outline=True,
                     tagged=True,
                 )
-                numbers = page_numbers(file) if file is draft else numbers
+                if file is draft:
+                    numbers = page_numbers(file)
         finally:
             browser.close()
+    moved = [
+        place for place, page in page_numbers(final).items() if numbers[place] != page
+    ]
+    if moved:
+        raise PrintError(f"these aren't where the contents say: {', '.join(moved)}")
 
 
 def page_numbers(pdf: Path) -> dict[str, int]:

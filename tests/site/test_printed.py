@@ -94,6 +94,34 @@ def tag(text: str) -> Tag:
     return found
 
 
+def test_index_gives_pages_of_what_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed(*items: str) -> Tag | None:
+        table = "<table class='genindextable'><tr><td><ul>{}</ul></td></tr></table>"
+        (tmp_path / "genindex.html").write_text(table.format("".join(items)), "utf-8")
+        return printed.index({"a", "glossary"})
+
+    monkeypatch.setattr(printed, "SITE", tmp_path)
+    monkeypatch.delenv("BOOK_SITE", raising=False)
+    term = "<li><a href='glossary.html#t'>term</a>{}</li>"
+    assert listed(term.format("")) is None  # the glossary says as much
+    found = listed(
+        term.format("<ul><li><a href='a.html#x'>chapter 1</a></li></ul>"),
+        "<li>theorem<ul><li><a href='a.html#y'>Of y</a></li>"
+        "<li><a href='left-out.html#z'>Of z</a></li></ul></li>",
+        "<li><a href='left-out.html#f'>f</a></li>",
+    )
+    assert found is not None
+    assert [proofread.words(item) for item in found.select("li")] == [
+        "term,",
+        "theoremOf y,",
+        "Of y,",
+    ]
+    places = [str(link["data-place"]) for link in found.select("a")]
+    assert places == ["p-a-x", "p-glossary-t", "p-a-y"]
+
+
 def test_punctuation_stays_with_its_formula() -> None:
     soup = BeautifulSoup(
         "<p>so (<span class='math'>x</span>), and <span class='math'>i</span>-th</p>",
