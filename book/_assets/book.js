@@ -32,6 +32,11 @@
     for (const button of document.querySelectorAll("button[title]:not([aria-label])")) {
       button.setAttribute("aria-label", button.title);
     }
+    // The theme's handle for the pages below a page shows an icon alone.
+    for (const handle of document.querySelectorAll(".bd-links details > summary:not([aria-label])")) {
+      const above = handle.closest("li")?.querySelector("a")?.textContent.trim();
+      handle.setAttribute("aria-label", `Pages of ${above}`);
+    }
     // A name must contain the words that are seen ("Search Ctrl + K"): here they are the name.
     for (const handle of document.querySelectorAll(".search-button-field, details.hide > summary")) {
       handle.removeAttribute("aria-label");
