@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .engine import AXIS, Case, Check, Off, Suspect
+from .engine import AXIS, Case, Check, Off, Suspect, misshapen
 
 _REWARD, _ONES, _FLAG, _FEATURES = (
     2,
@@ -15,15 +15,6 @@ _REWARD, _ONES, _FLAG, _FEATURES = (
     4,
     5,
 )  # the current value is row 0, the target row 1
-
-
-def _misshapen(value: Any, *shapes: tuple[int, ...]) -> Off:
-    """Whether what came back isn't one array of each of these shapes."""
-    try:
-        same = [np.shape(part) for part in value] == list(shapes)
-    except (TypeError, ValueError):
-        same = False
-    return Off(np.nan if same else 0.0)
 
 
 # --- Task 1: matrices -------------------------------------------------------------------------------
@@ -76,7 +67,7 @@ head_matrices = Check(
         Suspect(
             "shape",
             "Two square matrices should come back, with a row and a column for each row of the prompt.",
-            lambda v, features, *_: _misshapen(v, *[(features + 5,) * 2] * 2),
+            lambda v, features, *_: misshapen(v, *[(features + 5,) * 2] * 2),
         ),
         Suspect(
             "axis",
@@ -191,7 +182,7 @@ in_other_rows = Check(
         Suspect(
             "shape",
             "Two matrices of the given size should come back.",
-            lambda v, G, *_: _misshapen(v, G.shape, G.shape),
+            lambda v, G, *_: misshapen(v, G.shape, G.shape),
         ),
         Suspect(
             "direction",
@@ -309,7 +300,7 @@ def _no_prompt(value: Any) -> Off:
         states, features = np.shape(value[0])
     except (TypeError, ValueError, IndexError):
         return Off(0.0)
-    return _misshapen(value, (states, features), (states - 1,))
+    return misshapen(value, (states, features), (states - 1,))
 
 
 sign_flip = Check(

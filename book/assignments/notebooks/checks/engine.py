@@ -60,6 +60,15 @@ def otherwise(kind: str, hint: str, residual: Callable[..., Any]) -> Suspect:
     return Suspect(kind, hint, lambda *inputs: Off(residual(*inputs)))
 
 
+def misshapen(value: Any, *shapes: tuple[int, ...]) -> Off:
+    """Whether what came back isn't one array of each of these shapes: for a repair."""
+    try:
+        same = [np.shape(part) for part in value] == list(shapes)
+    except (TypeError, ValueError):
+        same = False
+    return Off(np.nan if same else 0.0)
+
+
 SIGN = Suspect(
     "sign",
     "The opposite sign would be right: what is subtracted from what?",

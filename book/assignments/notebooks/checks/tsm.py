@@ -7,17 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .engine import Case, Check, Off, Suspect
-
-
-def _misshapen(value: Any, *shapes: tuple[int, ...]) -> Off:
-    """Whether what came back isn't one array of each of these shapes."""
-    try:
-        same = [np.shape(part) for part in value] == list(shapes)
-    except (TypeError, ValueError):
-        same = False
-    return Off(np.nan if same else 0.0)
-
+from .engine import Case, Check, Off, Suspect, misshapen
 
 # --- Task 1: a batch with padding --------------------------------------------------------------------
 
@@ -141,7 +131,7 @@ episode_targets = Check(
         Suspect(
             "shape",
             "Two rows as long as the stream should come back.",
-            lambda v, c, *_: _misshapen(v, c.shape, c.shape),
+            lambda v, c, *_: misshapen(v, c.shape, c.shape),
         ),
         Suspect(
             "leak",
@@ -360,7 +350,7 @@ frozen_memory = Check(
         Suspect(
             "shape",
             "Two rows should come back, with a number for each column.",
-            lambda v, states, *_: _misshapen(v, states.shape, states.shape),
+            lambda v, states, *_: misshapen(v, states.shape, states.shape),
         ),
         Suspect(
             "sign",
