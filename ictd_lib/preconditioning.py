@@ -182,10 +182,10 @@ def linear_preconditioner(features: ArrayLike, stationary: ArrayLike) -> Floats:
 
 
 def key_weights(features: ArrayLike, stationary: ArrayLike) -> Floats:
-    """What norms do: :math:`\\nu(u) \\propto \\mu(u)\\,e^{\\|x(u)\\|^2/2}`, the weights of the keys.
+    """What norms do: :math:`\\tilde\\mu(u) \\propto \\mu(u)\\,e^{\\|x(u)\\|^2/2}`, the weights of the keys.
 
     Softmax attention is Gaussian smoothing with these weights in place of :math:`\\mu`,
-    :math:`M(s, u) \\propto \\nu(u)\\,e^{-\\|x(s) - x(u)\\|^2/2}`: the norm of a key is an importance
+    :math:`M(s, u) \\propto \\tilde\\mu(u)\\,e^{-\\|x(s) - x(u)\\|^2/2}`: the norm of a key is an importance
     weight.
 
     Parameters
