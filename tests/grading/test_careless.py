@@ -190,6 +190,22 @@ def test_submissions_are_found_where_they_are_put(tmp_path: Path) -> None:
         "bob": "",
         "cy": f"Not read, beside it: {NAME} (1).ipynb.",
     }
+    assert not grading.passed_over(tmp_path)
+
+
+def test_what_lies_elsewhere_among_the_submissions_is_named(tmp_path: Path) -> None:
+    strange = {
+        f"ada/{NAME.upper()}/{NAME}.ipynb",
+        "bob/homework.ipynb",
+        "cy.zip",
+        f"{NAME}.ipynb",
+    }
+    for name in (*strange, f"dan/{NAME}/{NAME}.ipynb", f"dan/{NAME}.ipynb", "list.txt",
+                 f"dan/{NAME}/.ipynb_checkpoints/{NAME}.ipynb"):  # fmt: skip
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    assert set(grading.passed_over(tmp_path)) == strange
 
 
 def test_two_gradings_of_a_course_do_not_meet(

@@ -1,5 +1,6 @@
 """A class of one assignment, from honest to hostile: marks and lines, an interruption, tables, pages."""
 
+import codecs
 import copy
 import csv
 import json
@@ -241,7 +242,9 @@ def grade(course: Path, *more: str) -> subprocess.Popen[str]:
 
 
 def rows(course: Path, name: str = NAME) -> list[dict[str, str]]:
-    with (course / "marks" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+    with (course / "marks" / f"{name}.csv").open(
+        encoding="utf-8-sig", newline=""
+    ) as file:
         return list(csv.DictReader(file))
 
 
@@ -353,7 +356,8 @@ def test_totals_have_a_row_for_each_student(graded: Graded) -> None:
 
 def test_no_cell_of_a_table_is_a_formula_or_a_second_line(graded: Graded) -> None:
     for path in [*graded.course.glob("marks/*.csv"), *graded.course.glob("hand/*.csv")]:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
+        assert path.read_bytes().startswith(codecs.BOM_UTF8)  # or Zoë becomes ZoÃ«
         for row in csv.reader(text.splitlines()):
             assert len(row) == len(text.splitlines()[0].split(","))
             assert not any(cell.startswith(("=", "+", "-", "@", "\t")) for cell in row)
@@ -394,7 +398,7 @@ def test_a_second_call_grades_what_changed_and_what_a_person_marked_stays(
     assert tables == {path: path.read_bytes() for path in course.glob("marks/*")}
 
     by_hand = course / "hand" / f"{NAME}.csv"
-    lines = by_hand.read_text("utf-8").splitlines()
+    lines = by_hand.read_text("utf-8-sig").splitlines()
     assert lines[0].startswith("student,task,title,out_of,points,comment")
     at = next(i for i, line in enumerate(lines) if line.startswith("perfect,copies"))
     lines[at] = lines[at].replace(",4,,,", ",4,2.5,=well & <b>done</b>,")

@@ -86,6 +86,10 @@ AT_ONCE = 2
 SECONDS = 60.0
 
 
+#: So many names of what was passed over are printed.
+SHOWN = 10
+
+
 class GradeError(Exception):
     """Grading can't begin: one line that says why."""
 
@@ -151,6 +155,19 @@ def handed_in(folder: Path, assignment: str) -> Iterator[HandedIn]:
             yield HandedIn(student.name, path, problem=problem)
         else:
             yield HandedIn(student.name, real, note)
+
+
+def passed_over(folder: Path) -> list[str]:
+    """Notebooks and archives among the submissions that lie where no assignment is looked for."""
+    names = set(assignment_names())
+    found = set()
+    for path in (*folder.glob("*"), *folder.glob("*/*"), *folder.glob("*/*/*")):
+        place = path.relative_to(folder).parts
+        known = names & {path.stem} if len(place) == 2 else names & set(place[1:-1])
+        hidden = any(part.startswith(".") for part in place)
+        if path.suffix in {".ipynb", ".zip"} and not known and not hidden:
+            found.add(tables.shown("/".join(place)))
+    return sorted(found)
 
 
 # --- One submission --------------------------------------------------------------------------------
@@ -402,15 +419,13 @@ def hand_in_back(
         print(f"{path}: {remark}", file=sys.stderr)
     if not problems:  # a table that can't be read isn't written either
         text = tables.hand_table(records, hand)
-        if text.count("\n") > 1 and (
-            not path.exists() or path.read_bytes() != text.encode()
-        ):
-            tables.write(path, text)
+        if text.count("\n") > 1:
+            tables.write_table(path, text)
     records = [tables.merge(record, hand) for record in records]
     tables.write(
         folder / f"{assignment.name}.html", feedback.hand_page(assignment, records)
     )
-    tables.write(course.marks(assignment.name), tables.marks_table(records))
+    tables.write_table(course.marks(assignment.name), tables.marks_table(records))
     for record in records:
         page = course.feedback(record.file, assignment.name) / f"{assignment.name}.html"
         tables.write(page, feedback.student_page(assignment, record))
@@ -426,7 +441,7 @@ def write_totals(course: Course) -> None:
         hand, _ = tables.settle(hand, found)
         records += [tables.merge(record, hand) for record in found]
     records.sort(key=lambda record: (record.student, record.file, record.assignment))
-    tables.write(course.marks("totals"), tables.totals_table(records))
+    tables.write_table(course.marks("totals"), tables.totals_table(records))
 
 
 # --- The command -----------------------------------------------------------------------------------
@@ -524,6 +539,13 @@ def _grade_all(
             status = 1
         print(_summary(course, marker.assignment, records, (graded, kept, len(wrong))))
     write_totals(course)
+    if strange := passed_over(folder):
+        more = f" and {len(strange) - SHOWN} more" if len(strange) > SHOWN else ""
+        print(
+            f"Not looked at, since it isn't where an assignment would be: "
+            f"{', '.join(strange[:SHOWN])}{more} (in {folder})",
+            file=sys.stderr,
+        )
     return status
 
 

@@ -172,6 +172,12 @@ def write(path: Path, text: str) -> None:
         part.unlink(missing_ok=True)
 
 
+def write_table(path: Path, text: str) -> None:
+    """Write a table, if it says something else, so that any spreadsheet takes it for the UTF-8 it is."""
+    if not path.exists() or _decoded(path.read_bytes()) != text:
+        write(path, "\ufeff" + text)
+
+
 def plain(text: object) -> str:
     """A cell of a table: one line, and no formula."""
     line = " ".join(str(text).split())
