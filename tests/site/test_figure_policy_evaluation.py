@@ -199,6 +199,21 @@ def test_a_constant_error_is_on_the_bound_and_a_tour_keeps_every_error(
     assert told(page)["error"] == told(page)["bound"] and told(page)["noise"] == 0
 
 
+def test_runs_that_differ_by_rounding_alone_are_drawn(
+    opened: Opened, base: str
+) -> None:
+    """On a tour all runs return the same; an axis from one rounding to the next has no end of ticks."""
+    page = opened(f"{base}/index.html")
+    page.select_option("[id$=-chain]", "tour")
+    page.select_option("[id$=-start]", "shifted")
+    page.get_by_role("slider", name="backups").press("End")
+    page.get_by_role("slider", name="discount").fill("0.4")
+    for s in (0, 2, 4, 5):
+        page.get_by_role("slider", name="state").fill(str(s))
+        assert told(page)["noise"] == 0
+        assert page.locator(".ictd-panel > svg").nth(1).locator("text").count() < 30
+
+
 def test_longer_runs_mend_the_bias_and_more_runs_the_noise(
     opened: Opened, base: str
 ) -> None:

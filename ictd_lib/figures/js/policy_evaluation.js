@@ -91,7 +91,8 @@ figures["policy-evaluation"] = (stage, data) => {
 
   function range(numbers) {
     const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
-    const pad = 0.06 * (high - low) || 0.5;
+    const same = high - low <= 1e-9 * Math.max(1, Math.abs(low), Math.abs(high)); // but for rounding
+    const pad = same ? 0.5 : 0.06 * (high - low);
     return [low - pad, high + pad];
   }
   const marks = (low, high, place) => ticks(low, high, 5).map((v) => ({ at: place(v), text: number(v) }));
