@@ -203,6 +203,21 @@ def test_stationary_distribution_of_a_nearly_decomposable_chain(
     assert mu == pytest.approx([2 / 3, 1 / 3], rel=1e-10)
 
 
+def test_an_axis_has_few_ticks_however_short_it_is(opened: Opened, base: str) -> None:
+    page = opened(f"{base}/index.html")
+    call = "([low, high]) => ictd.plot.ticks(low, high, 5)"
+    ulp = float(np.spacing(0.1))
+    for low, high in (
+        (0.1, 0.1 + ulp),
+        (-7, -7 + 1e-15),
+        (1e9, 1e9 + 1e-6),
+        (0.1, 0.1),
+    ):
+        assert len(page.evaluate(call, [low, high])) <= 1
+    for low, high in ((0, 1e-300), (1, 1 + 1e-9), (-3e8, 5e8)):
+        assert 3 <= len(page.evaluate(call, [low, high])) <= 7
+
+
 def test_a_figure_says_what_its_still_picture_says(opened: Opened, base: str) -> None:
     page = opened(f"{base}/index.html")
     for chain, features in (

@@ -37,6 +37,8 @@ const plot = (() => {
   // Round steps (1, 2 or 5 times a power of ten) inside [low, high].
   function ticks(low, high, count) {
     const rough = (high - low) / count || 1;
+    // Numbers that are equal but for rounding: steps between them can't be counted.
+    if (rough < 1e-12 * Math.max(Math.abs(low), Math.abs(high))) return [Number(low.toPrecision(12))];
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough) || 10 * power;
     const found = [];
