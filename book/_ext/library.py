@@ -291,7 +291,7 @@ def check(app: Sphinx, env: BuildEnvironment) -> None:
             domain.objects[alias] = ObjectEntry(
                 here.docname, here.node_id, here.objtype, aliased=True
             )
-        elif not (place in defined and defined[place].kind == "data"):
+        else:
             logger.warning("%s: exported, and without an entry in the reference", alias)
 
 

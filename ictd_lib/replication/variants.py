@@ -156,6 +156,7 @@ LARGE = tuple(
     for size in (100, 200, 400)
 )
 
+#: The studies that can be run by name: what the book draws, and what wants a GPU.
 STUDIES = {"standard": VARIANTS, "large": LARGE}
 
 

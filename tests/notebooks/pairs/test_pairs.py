@@ -2,6 +2,7 @@
 
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -110,7 +111,7 @@ def pages_listed() -> list[str]:
                 collect(item)
 
     collect(contents)
-    return [page.removesuffix(".ipynb").removesuffix(".md") for page in listed]
+    return [str(Path(page).with_suffix("")) for page in listed]
 
 
 def test_contents_list_every_chapter_in_order_and_every_other_page() -> None:
@@ -118,7 +119,9 @@ def test_contents_list_every_chapter_in_order_and_every_other_page() -> None:
     prefix = "book/notebooks/"
     chapters = [page for page in listed if page.startswith(prefix)]
     assert chapters == [prefix + name for name in NAMES]
-    others = {f"book/{path.stem}" for path in (ROOT / "book").glob("*.md")}
+    book = ROOT / "book"
+    texts = [*book.glob("*.md"), *book.glob("library/*.rst")]
+    others = {str(path.relative_to(ROOT).with_suffix("")) for path in texts}
     assert set(listed) - set(chapters) == others | {"genindex"}
 
 
