@@ -40,6 +40,14 @@ def introduced(text: str, glossary: dict[str, str]) -> str | None:
     return next((glossary[part] for part in parts if part in glossary), None)
 
 
+def name_of(title: str) -> str:
+    """Return the name in the title of a box: `The leak` for `([ours] The leak)`."""
+    name = title.strip()
+    if name.startswith("(") and name.endswith(")"):
+        name = name[1:-1]
+    return name.removeprefix("[ours]").strip()
+
+
 def entries(
     doctree: nodes.document, chapter: str, glossary: dict[str, str]
 ) -> Iterator[Entry]:
@@ -47,7 +55,7 @@ def entries(
     boxes = [node for node in doctree.findall(nodes.Element) if is_box(node)]
     terms: dict[str, str] = {}
     for box in boxes:
-        title, anchor = box["title"].strip(" ()"), box["ids"][0]
+        title, anchor = name_of(box["title"]), box["ids"][0]
         if title:
             yield "single", f"{box['realtype']}; {title}", anchor, "", None
         for text in (title, *(node.astext() for node in box.findall(nodes.emphasis))):

@@ -31,14 +31,29 @@ APART = (
     nodes.footnote,
     nodes.raw,
 )
+#: In these a term's word means something else.
+OTHER_SENSES = (
+    "kernel average",
+    "kernel smoothing",
+    "kernel TD",
+    "score as low",
+    "score low",
+    "scores 1",
+    "source code",
+)
+
+
+def spelt(text: str) -> str:
+    """Return a pattern of a text whose words may stand on two lines."""
+    return re.escape(text).replace(r"\ ", r"\s+")
 
 
 def pattern(terms: list[str]) -> re.Pattern[str]:
-    """Return what finds a term, the longest first, singular or plural."""
-    longest_first = sorted(terms, key=len, reverse=True)
-    forms = [re.escape(term).replace(r"\ ", r"\s+") for term in longest_first]
+    """Return what finds a term, the longest first, singular or plural; its group 1 is None in another sense."""
+    forms = "|".join(map(spelt, sorted(terms, key=len, reverse=True)))
+    others = "|".join(map(spelt, OTHER_SENSES))
     return re.compile(
-        rf"(?<![\w-])({'|'.join(forms)})(?:s|es)?(?![\w-])", re.IGNORECASE
+        rf"(?<![\w-])(?:(?:{others})|({forms})(?:s|es)?)(?![\w-])", re.IGNORECASE
     )
 
 
@@ -61,19 +76,45 @@ def is_prose(node: nodes.Node) -> bool:
     return in_paragraph
 
 
+def is_introduction(text: nodes.Text) -> bool:
+    """Say whether a text is set in italics: a term is, where it is introduced."""
+    return isinstance(text.parent, nodes.emphasis)
+
+
+def title_around(node: nodes.Node) -> str:
+    """Return the title of the definition that a node stands in, or nothing."""
+    while (parent := node.parent) is not None:
+        if isinstance(parent, nodes.Element) and parent.get("realtype") == "definition":
+            return str(parent["title"])
+        node = parent
+    return ""
+
+
 def link_terms(
     part: list[nodes.Node],
     terms: re.Pattern[str],
     link: Callable[[str, str], nodes.Node],
 ) -> None:
-    """Link the first use of each term in a part of a page; `link` is told the term and its spelling."""
+    """Link the first use of each term in a part of a page; `link` is told the term and its spelling.
+
+    A term that the part itself introduces, before or in the title of a definition, isn't linked.
+    """
     seen: set[str] = set()
-    texts = [text for node in part for text in node.findall(nodes.Text)]
-    for text in filter(is_prose, texts):
+
+    def found(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+        for match in terms.finditer(text):
+            if match[1]:
+                yield " ".join(match[1].lower().split()), match
+
+    for text in [text for node in part for text in node.findall(nodes.Text)]:
+        seen |= {term for term, _ in found(title_around(text))}
+        if is_introduction(text):
+            seen |= {term for term, _ in found(text)}
+        if not is_prose(text):
+            continue
         pieces: list[nodes.Node] = []
         end = 0
-        for match in terms.finditer(text):
-            term = " ".join(match[1].lower().split())
+        for term, match in found(text):
             if term not in seen:
                 seen.add(term)
                 pieces += [nodes.Text(text[end : match.start()]), link(term, match[0])]

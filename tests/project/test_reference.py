@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
+from docutils import nodes
 
 from book._ext import library, mentions, previews
 from book.tools.canonical import ROOT
@@ -195,15 +196,43 @@ def test_sections_become_lists_of_terms() -> None:
         ("The TD errors of a context", ["TD error", "context"]),
         ("a context-free feature-rich td\nerror", ["td\nerror"]),
         ("weighted softmax TD", ["weighted softmax TD"]),
+        ("a context of source\ncode: its source", ["context", "source"]),
     ],
 )
 def test_terms_are_found_as_words_the_longest_first(
     text: str, found: list[str]
 ) -> None:
     terms = mentions.pattern(
-        ["td error", "context", "feature", "weighted softmax td", "softmax"]
+        ["td error", "context", "feature", "weighted softmax td", "softmax", "source"]
     )
-    assert [match[1] for match in terms.finditer(text)] == found
+    assert [match[1] for match in terms.finditer(text) if match[1]] == found
+
+
+def linked(part: nodes.Element) -> list[str]:
+    """Return the terms that are linked in a part of a page."""
+    found = []
+
+    def link(term: str, text: str) -> nodes.Node:
+        found.append(term)
+        return nodes.reference("", text)
+
+    mentions.link_terms([part], mentions.pattern(["context", "source"]), link)
+    return found
+
+
+def test_a_term_is_not_linked_where_it_is_introduced() -> None:
+    def paragraph(*children: nodes.Node) -> nodes.paragraph:
+        return nodes.paragraph("", "", *children)
+
+    introduced = nodes.emphasis("", "context")
+    source = nodes.Text("A source. ")
+    again = paragraph(nodes.Text("A context has a source."))
+    assert linked(nodes.section("", paragraph(source, introduced), again)) == ["source"]
+
+    for kind, terms in (("definition", ["source"]), ("theorem", ["context", "source"])):
+        box = nodes.admonition("", paragraph(nodes.Text("A context has a source.")))
+        box["realtype"], box["title"] = kind, "(Context)"
+        assert linked(nodes.section("", box)) == terms
 
 
 def test_a_preview_has_no_links_ids_or_controls() -> None:

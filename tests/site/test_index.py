@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from book._ext.indexed import introduced, plain
+from book._ext.indexed import introduced, name_of, plain
 
 GLOSSARY = {plain(term): term for term in ("TD error", "Boyan chain", "kernel")}
 
@@ -23,6 +23,20 @@ GLOSSARY = {plain(term): term for term in ("TD error", "Boyan chain", "kernel")}
 )
 def test_a_term_in_italics_is_known(text: str, term: str | None) -> None:
     assert introduced(text, GLOSSARY) == term
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        (" (Prompt)", "Prompt"),
+        ("([ours] The leak)", "The leak"),
+        ("(TD error and TD(0))", "TD error and TD(0)"),
+        ("TD(0)", "TD(0)"),
+        ("", ""),
+    ],
+)
+def test_a_box_is_indexed_by_its_name(title: str, name: str) -> None:
+    assert name_of(title) == name
 
 
 def addresses(site: Path) -> dict[str, list[str]]:
