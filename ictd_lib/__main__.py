@@ -354,7 +354,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         extra = "replicate" if error.name in {"dask", "distributed"} else "run"
         print(
-            f'{error.name} is missing: pip install "ictd-lib[{extra}]"', file=sys.stderr
+            f"{error.name} is missing: pip install '.[{extra}]' in the book's repository",
+            file=sys.stderr,
         )
         return 1
     except RuntimeError as error:  # diverged, failed, no engine

@@ -400,8 +400,10 @@ def linear_td(
 def lstd(context: Context, features: ArrayLike, discount: float) -> Floats:
     """Least-squares TD: the weights at which the batch linear TD update is zero.
 
-    Solves :math:`\\sum_k x(S_{k-1})\\,\\bigl(R_k + \\gamma \\langle x(S_k), w\\rangle -
-    \\langle x(S_{k-1}), w\\rangle\\bigr) = 0`.
+    .. math::
+
+        \\sum_k x(S_{k-1})\\,\\bigl(R_k + \\gamma \\langle x(S_k), w\\rangle
+        - \\langle x(S_{k-1}), w\\rangle\\bigr) = 0
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ controls. It computes in the reader's browser, and lives in two places from one 
   script finds it and puts the figure in its place. Where no script runs, the picture stays.
 
 Importing this package loads neither anywidget nor matplotlib. Making a figure does; both
-come with ``pip install 'ictd-lib[run]'``.
+come with ``pip install '.[run]'`` in the book's repository.
 """
 
 from ictd_lib.figures.contraction import contraction_figure

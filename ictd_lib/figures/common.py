@@ -23,7 +23,8 @@ def figure_class() -> type[Figure]:
         from ictd_lib.figures.widget import Figure
     except ImportError as missing:
         raise ImportError(
-            f"a figure that moves needs {missing.name}: pip install 'ictd-lib[run]'"
+            f"a figure that moves needs {missing.name}: "
+            "pip install '.[run]' in the book's repository"
         ) from missing
     return Figure
 

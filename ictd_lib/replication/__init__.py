@@ -8,7 +8,7 @@ The modules are read in this order, and each depends only on those before it:
 * `ictd_lib.replication.rows`: one run as a row
 * `ictd_lib.replication.study`: all of it
 
-Only running a study needs Dask (``pip install "ictd-lib[replicate]"``); reading what one found doesn't.
+Only running a study needs Dask (``pip install '.[replicate]'``); reading what one found doesn't.
 """
 
 from ictd_lib.replication.engine import EngineError, Failure

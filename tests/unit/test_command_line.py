@@ -203,7 +203,7 @@ def test_what_is_missing_is_said_with_the_way_to_get_it(monkeypatch, capsys) -> 
     monkeypatch.setitem(sys.modules, "dask", None)
     assert main(["replicate", "--seeds", "1", "--out", "/nonexistent/x.npz"]) in {1, 2}
     (line,) = capsys.readouterr().err.strip().splitlines()
-    assert "ictd-lib[replicate]" in line
+    assert "pip install '.[replicate]'" in line
 
 
 def test_every_measure_is_explained() -> None:

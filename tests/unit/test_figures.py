@@ -54,7 +54,7 @@ def test_a_missing_extra_is_named(missing: str) -> None:
         "except ImportError as error: print(error)"
     )
     assert missing in said
-    assert "pip install 'ictd-lib[run]'" in said
+    assert "pip install '.[run]'" in said
 
 
 def test_html_holds_the_numbers_and_a_picture() -> None:
