@@ -14,6 +14,7 @@ NAMES = page_names(SITE) if SITE.is_dir() else ["index.html"]
 # Bytes over the wire, gzip. At 1.6 Mbit/s ("fast 3G") the second takes a second and a half.
 FIRST_LOAD = 2_500_000
 BEFORE_THE_FIRST_TEXT = 300_000
+LONG = 75_000  # bytes of a page
 AT_ONCE = 3  # of the six files that a browser asks of a server at once
 
 
@@ -27,9 +28,9 @@ def weight(site: Path, urls: list[str]) -> int:
     )
 
 
-def audited(name: str, theme: str) -> tuple[int, ...]:
-    """Widths at which axe goes through a page: minutes for a chapter, whose frame short pages have too."""
-    if "notebooks/" not in name:
+def audited(page: Path, theme: str) -> tuple[int, ...]:
+    """Widths at which axe goes through a page: minutes for a long one, whose frame short pages have too."""
+    if page.stat().st_size < LONG:
         return WIDTHS
     return WIDTHS[:1] if theme == "dark" else WIDTHS[-1:]
 
@@ -48,7 +49,9 @@ def test_page_has_no_fault(
         for width in WIDTHS:
             resize(page, width)
             faults += about(look(page), theme=theme, width=width)
-        for width in audited(name, theme):  # after all looks: it spoils the formulas
+        for width in audited(
+            site / name, theme
+        ):  # after all looks: it spoils the formulas
             resize(page, width)
             faults += about(accessibility(page), theme=theme, width=width)
         faults += watch.faults()
