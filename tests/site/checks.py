@@ -102,7 +102,7 @@ TEXT_FAULTS = r"""() => {
         const { previousSibling, textContent: text } = prose.currentNode;
         const line = previousSibling ? `.${text}` : text; // what follows a formula begins no line
         if (/\]\[|\[\^|\\(eq)?ref\{|^[ \t]*\|.*\||\*\*/m.test(line)
-            && !prose.currentNode.parentElement.closest(`${skipped}, math, .math, svg`)) faults.push(`broken markup: ${text.trim().slice(0, 80)}`);
+            && !prose.currentNode.parentElement.closest(`${skipped}, math, .math, svg, dl.py dt`)) faults.push(`broken markup: ${text.trim().slice(0, 80)}`);
     }
     return faults;
 }"""
