@@ -134,8 +134,11 @@ PICTURE_FAULTS = r"""() => {
 WIDTH_FAULTS = r"""() => {
     const page = document.documentElement;
     if (page.scrollWidth <= page.clientWidth) return [];
+    const boxes = [...document.body.querySelectorAll("*")].filter((box) => getComputedStyle(box).overflowX !== "visible");
     const wide = [...document.body.querySelectorAll("*")].filter(
-        (element) => element.getBoundingClientRect().right > page.clientWidth + 1 && element.checkVisibility());
+        (element) => element.getBoundingClientRect().right > page.clientWidth + 1 && element.checkVisibility()
+            // what scrolls in a box of its own is not to blame
+            && !boxes.some((box) => box !== element && box.contains(element) && box.getBoundingClientRect().right <= page.clientWidth + 1));
     const names = wide.slice(0, 3).map((element) => `${element.tagName.toLowerCase()}.${element.className}`);
     return [`scrolls sideways: ${page.scrollWidth} px wide in ${page.clientWidth}; see ${names.join(", ")}`];
 }"""
