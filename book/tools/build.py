@@ -98,7 +98,7 @@ def main() -> int:
     digest = inputs_digest()
     if not (page.exists() and STAMP.exists() and STAMP.read_text() == digest):
         STAMP.unlink(missing_ok=True)
-        print("Building the book (about a minute)", flush=True)
+        print("Building the book (about two minutes)", flush=True)
         begin = time.perf_counter()
         if not build():
             print(LOG.read_text(encoding="utf-8", errors="replace"), file=sys.stderr)
