@@ -4,8 +4,8 @@
     python -m tests.stages lint unit       these
     python -m tests.stages --verbose       one at a time, with everything that the stages print
 
-Two stages run side by side: those of the site wait for nothing but each other. A stage that fails does
-not stop the others; the exit status says whether any did.
+Two stages run side by side, each begun in its turn; those that read the built site wait for it. A stage
+that fails does not stop the others; the exit status says whether any did.
 """
 
 import argparse
@@ -41,25 +41,45 @@ class Stage:
     name: str
     about: str
     commands: tuple[str, ...]
-    lane: str = "code"  # stages of a lane run one after another, lanes side by side
+    reads_site: bool = False
 
 
-# In each lane, what fails soonest comes first.
+# What fails soonest comes first, and what takes longest before what fills the time that is left.
 STAGES = (
     Stage(
         "lint",
         "ruff, format and rules",
         (f"{RUFF} format --check .", f"{RUFF} check ."),
     ),
-    Stage("types", "mypy --strict", (f"{PYTHON} -m mypy",)),
-    Stage("unit", "unit and property tests of the library", (f"{PYTEST} tests/unit",)),
     Stage(
-        "project", "packages, lock, environment, tools", (f"{PYTEST} tests/project",)
+        "book",
+        "the site builds without a warning",
+        (f"{PYTHON} -m book.tools.build",),
     ),
+    Stage("types", "mypy --strict", (f"{PYTHON} -m mypy",)),
     Stage(
         "pairs",
         "chapters, notebooks and contents agree",
         (f"{PYTEST} tests/notebooks/pairs",),
+    ),
+    Stage("unit", "unit and property tests of the library", (f"{PYTEST} tests/unit",)),
+    Stage(
+        "pages",
+        "every page in a browser",
+        (f"{PYTEST} tests/site/test_pages.py",),
+        reads_site=True,
+    ),
+    Stage(
+        "figures",
+        "the figures that move, in a browser",
+        (f"{PYTEST} tests/site -k figure --ignore=tests/site/test_pages.py",),
+        reads_site=True,
+    ),
+    Stage(
+        "site",
+        "links, search, downloads, print",
+        (f"{PYTEST} tests/site -knot(figure) --ignore=tests/site/test_pages.py",),
+        reads_site=True,
     ),
     Stage("nbval", "every notebook gives its stored outputs", (NBVAL,)),
     Stage(
@@ -68,15 +88,10 @@ STAGES = (
         (f"{PYTEST} tests/notebooks/repeat",),
     ),
     Stage(
-        "book",
-        "the site builds without a warning",
-        (f"{PYTHON} -m book.tools.build",),
-        lane="site",
-    ),
-    Stage(
-        "site", "the built site in a browser", (f"{PYTEST} tests/site",), lane="site"
+        "project", "packages, lock, environment, tools", (f"{PYTEST} tests/project",)
     ),
 )
+BUILDS_SITE = "book"
 
 
 @dataclass(frozen=True)
@@ -146,17 +161,23 @@ def _follow(
 
 
 def run_all(stages: Sequence[Stage], *, verbose: bool) -> list[Outcome]:
-    """Run every stage, the lanes side by side; return what became of them, in their order."""
-    lanes = [[s for s in stages if s.lane == lane] for lane in ("code", "site")]
-    workers = 1 if verbose else len(lanes)
-    stopped = threading.Event()
+    """Run every stage, two side by side; return what became of them, in their order."""
+    built, stopped = threading.Event(), threading.Event()
+    if BUILDS_SITE not in {stage.name for stage in stages}:
+        built.set()  # by an earlier run, or the tests say that it isn't there
 
-    def run_lane(lane: Sequence[Stage]) -> list[Outcome]:
-        return [run(s, verbose=verbose) for s in lane if not stopped.is_set()]
-
-    with ThreadPoolExecutor(workers) as pool:
+    def run_in_turn(stage: Stage) -> list[Outcome]:
+        if stage.reads_site:
+            built.wait()
         try:
-            done = list(pool.map(run_lane, lanes))
+            return [] if stopped.is_set() else [run(stage, verbose=verbose)]
+        finally:
+            if stage.name == BUILDS_SITE:
+                built.set()
+
+    with ThreadPoolExecutor(1 if verbose else 2) as pool:
+        try:
+            done = list(pool.map(run_in_turn, stages))
         except KeyboardInterrupt:
             # Ctrl-C ends the commands that run, since a terminal sends it to them, too.
             stopped.set()

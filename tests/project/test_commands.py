@@ -387,8 +387,29 @@ def test_a_stage_that_fails_fails_the_run_and_the_others_still_run(
     assert stages.main(["good"]) == 0
 
 
+@pytest.mark.parametrize("builds", ["succeeds", "fails"])
+def test_what_reads_the_site_waits_for_it(
+    builds: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    builder, reader = tmp_path / "builder.py", tmp_path / "reader.py"
+    builder.write_text(
+        f"import time\ntime.sleep(1)\nopen({str(site)!r}, 'w').close()\nassert {builds == 'succeeds'}\n"
+    )
+    reader.write_text(f"open({str(site)!r})\n")
+    run = f"{sys.executable} {tmp_path}/"
+    monkeypatch.setattr(stages, "LOGS", tmp_path)
+    building = stages.Stage(stages.BUILDS_SITE, "", (f"{run}builder.py",))
+    reading = stages.Stage("reads", "", (f"{run}reader.py",), reads_site=True)
+    built, read = stages.run_all([building, reading], verbose=False)
+    assert built.passed == (builds == "succeeds")
+    assert read.passed
+    (alone,) = stages.run_all([reading], verbose=True)
+    assert alone.passed
+
+
 def test_ctrl_c_begins_no_further_stage(tmp_path: Path) -> None:
-    first, second = (tmp_path / name for name in ("first", "second"))
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
     program = tmp_path / "program.py"
     program.write_text(
         "import sys, time\nopen(sys.argv[1], 'w').close()\ntime.sleep(float(sys.argv[2]))\n"
@@ -398,7 +419,7 @@ def test_ctrl_c_begins_no_further_stage(tmp_path: Path) -> None:
         f"stages.LOGS = Path({str(tmp_path)!r})\n"
         f"command = f'{{sys.executable}} {program} {tmp_path}/'\n"
         "stages.STAGES = tuple(stages.Stage(name, '', (f'{command}{name} {seconds}',))"
-        " for name, seconds in [('first', 60), ('second', 0)])\n"
+        " for name, seconds in [('first', 60), ('second', 60), ('third', 0)])\n"
         "stages.main([])\n"
     )
     process = subprocess.Popen(
@@ -408,13 +429,13 @@ def test_ctrl_c_begins_no_further_stage(tmp_path: Path) -> None:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
-    while process.poll() is None and not first.exists():
+    while process.poll() is None and not (first.exists() and second.exists()):
         time.sleep(0.05)
     time.sleep(0.2)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     process.communicate(timeout=20)
     assert first.exists()
-    assert not second.exists()
+    assert not third.exists()
 
 
 @pytest.mark.parametrize("where", ["in a test", "at collection"])
