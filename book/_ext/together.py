@@ -25,16 +25,17 @@ def keep_together(formula: nodes.math) -> None:
     before = parent[place - 1] if place else None
     after = parent[place + 1] if place + 1 < len(parent) else None
     whole = nodes.inline(classes=["together"])
-    parent.replace(formula, whole)
+    parent[place] = whole
     whole += formula
+    # By their places: texts are equal if they say the same, and the first ", " of a paragraph may be another.
     if isinstance(before, nodes.Text) and (opening := BEFORE.search(before)):
-        parent.replace(before, nodes.Text(before[: opening.start()]))
+        parent[place - 1] = nodes.Text(before[: opening.start()])
         whole.insert(0, nodes.Text(opening[0]))
     if isinstance(after, nodes.Text) and (closing := AFTER.search(after)):
-        parent.replace(after, nodes.Text(after[closing.end() :]))
+        parent[place + 1] = nodes.Text(after[closing.end() :])
         whole += nodes.Text(closing[0])
     if len(whole) == 1:
-        parent.replace(whole, formula)
+        parent[place] = formula
 
 
 def keep_all_together(app: Sphinx, doctree: nodes.document, docname: str) -> None:

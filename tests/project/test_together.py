@@ -37,5 +37,25 @@ def test_a_formula_may_stand_alone_or_between_others() -> None:
     assert list(paragraph) == formulas
 
 
+def test_a_formula_takes_its_own_comma_and_no_other_like_it() -> None:
+    first, last = nodes.math("x", "x"), nodes.math("y", "y")
+    texts = [nodes.Text(text) for text in ("With it", ", ", " and, for ", ", ")]
+    paragraph = nodes.paragraph(
+        "",
+        "",
+        texts[0],
+        nodes.emphasis("", "z"),
+        texts[1],
+        first,
+        texts[2],
+        last,
+        texts[3],
+    )
+    for formula in (first, last):
+        keep_together(formula)
+    assert paragraph.astext() == "With itz, x and, for y, "
+    assert last.parent.astext() == "y,"
+
+
 def test_a_number_keeps_its_sign() -> None:
     assert PER_CENT.sub("_", "77 %, n % 2 and 8 %") == "77_%, n % 2 and 8_%"
