@@ -193,6 +193,12 @@ def process_docstring(*told: Any) -> None:
     lines[:] = sections(lines)
 
 
+def skip_field(*told: Any) -> bool | None:
+    """Leave out fields of named tuples (event autodoc-skip-member): their class's docstring tells what they are."""
+    doc = getattr(told[3], "__doc__", None) or ""
+    return doc.startswith("Alias for field number") or None
+
+
 class Library(SphinxDirective):
     """Sections of modules, made when the site is built."""
 
@@ -302,6 +308,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("library", Library)
     app.add_role("mention", Mention())
     app.connect("autodoc-process-docstring", process_docstring)
+    app.connect("autodoc-skip-member", skip_field)
     app.connect("missing-reference", resolve_mention)
     app.connect("env-updated", check, priority=100)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
