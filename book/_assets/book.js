@@ -6,7 +6,7 @@
   // A box whose content scrolls sideways can be scrolled with the arrow keys only once
   // it has the focus, and is announced only if it has a name.
   const SCROLLERS = [
-    ["div.math", "Equation"],
+    ["div.math > mjx-container", "Equation"],
     ["div.highlight > pre", "Code"],
     [".cell_output pre", "Output"],
     [".pst-scrollable-table-container", "Table"],
