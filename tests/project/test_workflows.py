@@ -213,18 +213,23 @@ def test_scripts_call_only_what_is_there() -> None:
         assert [line for line in lock if re.fullmatch(rf"{name}==[\d.]+", line)], name
 
 
-@pytest.mark.parametrize("already_open", [0, 1])
-def test_the_report_opens_one_issue(tmp_path: Path, already_open: int) -> None:
+@pytest.mark.parametrize(
+    ("is_open", "asked_for"),
+    [("", "issue create --title {title} --body"), ("17", "issue comment 17 --body")],
+)
+def test_the_report_opens_one_issue_and_adds_to_it(
+    tmp_path: Path, is_open: str, asked_for: str
+) -> None:
     """The script of weekly.yml, with a `gh` that writes down what it is asked."""
     asked = tmp_path / "asked"
     gh = tmp_path / "gh"
     gh.write_text(
         f'#!/bin/bash\nprintf "%s\\n" "$*" >>"{asked}"\n'
-        f'if [ "$2" = list ]; then echo {already_open}; fi\n'
+        f'if [ "$2" = list ]; then echo {is_open}; fi\n'
     )
     gh.chmod(0o755)
     (script,) = [s for s in scripts(GITHUB / "workflows" / "weekly.yml") if "gh " in s]
-    title = "A title; $(false)"
+    title, body = "A title; $(false)", "What failed; $(false)"
     subprocess.run(
         ["bash", "-e", "-c", script],
         check=True,
@@ -232,14 +237,67 @@ def test_the_report_opens_one_issue(tmp_path: Path, already_open: int) -> None:
         env={
             "PATH": f"{tmp_path}:{os.environ['PATH']}",
             "TITLE": title,
-            "RUN": "https://x",
+            "BODY": body,
         },
     )
-    created = [
-        line for line in asked.read_text().splitlines() if line.startswith("issue c")
-    ]
-    assert len(created) == 1 - already_open
-    assert all(f"--title {title} --body" in line for line in created)
+    _, done = asked.read_text().splitlines()
+    assert done == f"{asked_for.format(title=title)} {body}"
+
+
+def test_the_report_tells_of_every_other_job() -> None:
+    weekly = yaml.safe_load((GITHUB / "workflows" / "weekly.yml").read_text("utf-8"))
+    report = weekly["jobs"].pop("report")
+    assert report["needs"] == list(weekly["jobs"])
+    for result in ("failure", "cancelled"):  # what a job without time left becomes
+        assert f"contains(needs.*.result, '{result}')" in report["if"]
+    (step,) = report["steps"]
+    for job in weekly["jobs"]:
+        assert f"${{{{ needs.{job}.result }}}}" in step["env"]["BODY"]
+
+
+def test_only_main_is_published() -> None:
+    publish = yaml.safe_load((GITHUB / "workflows" / "publish.yml").read_text("utf-8"))
+    assert publish[True]["push"] == {"branches": ["main"]}  # YAML reads `on` as true
+    deploy = publish["jobs"]["deploy"]
+    assert deploy["if"] == "github.ref == 'refs/heads/main'"
+    assert deploy["needs"] == ["check", "build"]
+
+
+LOCKED = ["test", "test-grading", "binder-check"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(
+    ("how", "asked"),
+    [
+        ([], LOCKED),
+        # The newest torch too, which pyproject.toml would hold back.
+        (["fresh"], ["lock, no config", "notebooks ALL=1", *LOCKED]),
+    ],
+)
+def test_the_whole_check_goes_on_to_its_end(
+    tmp_path: Path, how: list[str], asked: list[str], fails: bool
+) -> None:
+    """.ci/run where nothing is missing, with a `make` that writes down what it is asked."""
+    said = tmp_path / "said"
+    for name in ("make", "chromium", "bwrap", "git", "python3"):
+        tool = tmp_path / name
+        tool.write_text(
+            "#!/bin/bash\n"
+            f'echo "$*${{UV_NO_CONFIG:+, no config}}" >>"{said}"\n'
+            f'[[ "$1" != test || {int(fails)} == 0 ]]\n'
+            if name == "make"
+            else "#!/bin/bash\n"
+        )
+        tool.chmod(0o755)
+    done = subprocess.run(
+        [ROOT / ".ci" / "run", *how],
+        check=False,
+        capture_output=True,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )
+    assert done.returncode == int(fails)
+    assert said.read_text().splitlines() == asked
 
 
 @pytest.mark.parametrize(
