@@ -94,7 +94,25 @@ def keep_notebook_downloads(
             ]
 
 
+NOTEBOOK_LINK = re.compile(r'<a href="[^"]*_sources/[^"]*\.ipynb"')
+
+
+def save_notebooks(app: Sphinx, exception: Exception | None) -> None:
+    """Have browsers save a notebook that is offered for download (Sphinx's event build-finished).
+
+    Where its server says that it is a kind of JSON, as GitHub Pages does, they would show it.
+    """
+    if exception or app.builder.format != "html":
+        return
+    for page in Path(app.outdir).rglob("*.html"):
+        html = page.read_text("utf-8")
+        saved = NOTEBOOK_LINK.sub(r"\g<0> download", html)
+        if saved != html:
+            page.write_text(saved, "utf-8")
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("config-inited", set_buttons)
     app.connect("html-page-context", keep_notebook_downloads, priority=900)
+    app.connect("build-finished", save_notebooks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -17,7 +17,10 @@ def lines(records: dict[str, dict[str, Any]]) -> list[str]:
 
     A chapter is a page of the book and is linked; an assignment isn't, since it holds its solutions.
     """
-    table = ["| notebook | seconds | MB | executed |", "| --- | ---: | ---: | --- |"]
+    table = [
+        "| notebook | seconds | peak MB | executed |",
+        "| --- | ---: | ---: | --- |",
+    ]
     settings: dict[str, list[str]] = {}
     for name, record in sorted(
         records.items(), key=lambda item: ("/" in item[0], item[0])

@@ -482,7 +482,8 @@ def settled(page: Page, source: Path) -> None:
 
 def print_pdf(source: Path, draft: Path, final: Path) -> None:
     """Let Chromium print a page, and again with the page numbers of the first time."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
     if chromium is None:
         raise PrintError(
             "no Chromium on this machine (on Debian: apt-get install chromium)"

@@ -15,6 +15,7 @@ RECORD = {
 
 def test_a_row_for_each_notebook_chapters_first_and_linked() -> None:
     table = lines({"assignments/00-b": RECORD, "01-a": RECORD, "00-b": RECORD})
+    assert table[0] == "| notebook | seconds | peak MB | executed |"
     assert table[2:5] == [
         "| [](notebooks/00-b.ipynb) | 13 | 301 | 2026-01-02 |",
         "| [](notebooks/01-a.ipynb) | 13 | 301 | 2026-01-02 |",

@@ -36,7 +36,8 @@ STANDSTILL = """async () => {
 
 def chromium() -> str | None:
     """Return the path of a Chromium on this machine, or None."""
-    return shutil.which("chromium") or shutil.which("chromium-browser")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 def page_names(site: Path) -> list[str]:

@@ -11,9 +11,10 @@ import stat
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
-from browser import ROOT, page_names, resize, visit
+from browser import ROOT, QuietHandler, page_names, resize, served, visit
 from checks import Watch
 from figure_pages import no_sideways_scroll, picture, settle
 from playwright.sync_api import Browser, Page
@@ -89,6 +90,24 @@ def test_one_folder_with_every_page_and_no_dead_link(
     assert there == {path.relative_to(unpacked) for path in unpacked.rglob("*.html")}
     assert link_faults(unpacked) == []
     assert outside_faults(unpacked) == []
+
+
+def test_no_script_or_style_comes_along_that_nothing_asks_for(unpacked: Path) -> None:
+    asks = {
+        path: path.read_text("utf-8")
+        for path in unpacked.rglob("*")
+        if path.suffix in {".html", ".js"} and "vendor" not in path.parts
+    }
+    static = unpacked / "_static"
+    brought = [
+        path
+        for pattern in ("*.*", "scripts/*.*", "styles/*.*")
+        for path in static.glob(pattern)
+        if path.suffix not in {".svg", ".png", ".txt"}
+    ]
+    assert len(brought) > 10
+    for path in brought:
+        assert [page for page in asks if page != path and path.name in asks[page]], path
 
 
 @pytest.fixture
@@ -171,6 +190,27 @@ def test_a_chapters_notebook_is_there(unpacked: Path, name: str) -> None:
     assert offered == json.loads(
         (ROOT / "book" / "notebooks" / f"{name}.ipynb").read_text("utf-8")
     )
+
+
+class AsGitHubPages(QuietHandler):
+    """Says of a notebook that it is a kind of JSON, which browsers show."""
+
+    extensions_map: ClassVar[dict[str, str]] = {
+        **QuietHandler.extensions_map,
+        ".ipynb": "application/x-ipynb+json",
+    }
+
+
+def test_a_notebook_is_saved_not_shown(browser: Browser, site: Path) -> None:
+    name = CHAPTERS[0]
+    with served(site, AsGitHubPages) as base:
+        page = browser.new_page()
+        page.goto(f"{base}/book/notebooks/{name}.html")
+        page.locator(".dropdown-download-buttons > button").click()
+        with page.expect_download(timeout=10_000) as download:
+            page.locator(".dropdown-download-buttons a").first.click()
+        page.close()
+    assert download.value.suggested_filename == f"{name}.ipynb"
 
 
 def moves(page: Page) -> bool:
