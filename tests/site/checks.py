@@ -83,6 +83,11 @@ TEXT_FAULTS = r"""() => {
     for (const math of document.querySelectorAll(".math")) {
         if (!math.querySelector("mjx-container")) faults.push(`formula not set: ${math.textContent.slice(0, 80)}`);
     }
+    // What a box has left of its beginning can't be scrolled to.
+    for (const formula of document.querySelectorAll("div.math > mjx-container")) {
+        const [inner, outer] = [formula, formula.parentElement].map((element) => element.getBoundingClientRect().left);
+        if (inner < outer - 1) faults.push(`equation begins out of reach: ${formula.textContent.slice(0, 80)}`);
+    }
     for (const error of document.querySelectorAll("mjx-merror, mjx-container [data-mjx-error]")) {
         const what = error.getAttribute("data-mjx-error") || error.textContent;
         faults.push(`MathJax cannot read a formula: ${what.slice(0, 80)}`);
@@ -127,7 +132,13 @@ PICTURE_FAULTS = r"""() => {
         if (!alt || (file && decodeURI(alt).endsWith(decodeURI(file)))) faults.push(`${what} has no text in its place`);
         seen(image, what);
     }
-    for (const figure of main.querySelectorAll("figure")) seen(figure, `figure ${figure.id}`);
+    for (const figure of main.querySelectorAll("figure")) {
+        seen(figure, `figure ${figure.id}`);
+        let box = figure.parentElement;
+        while (box !== document.body && getComputedStyle(box).overflowX === "visible") box = box.parentElement;
+        const [inner, outer] = [figure, box].map((element) => element.getBoundingClientRect());
+        if (inner.left < outer.left - 1 || inner.right > outer.right + 1) faults.push(`figure ${figure.id} is cut off by the box around it`);
+    }
     return faults;
 }"""
 

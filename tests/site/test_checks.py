@@ -48,6 +48,11 @@ PLANTED = {
         "<img src='_images/gone.svg' width='64' height='64' alt='../_images/gone.svg'>",
         "no text in its place",
     ),
+    "an equation centred in a narrow box": (
+        "<div class='math' tabindex='0' style='display: grid; justify-content: center; overflow: auto; width: 64px'>"
+        "<mjx-container style='width: 128px'>x</mjx-container></div>",
+        "out of reach",
+    ),
     "half a link": ("<p>see [the text][here]</p>", "broken markup"),
     "half a footnote": ("<p>said[^one]</p>", "broken markup"),
     "a reference of TeX": (r"<p>by \ref{thm} it holds</p>", "broken markup"),
@@ -61,6 +66,10 @@ PLANTED = {
     "a figure of no height": (
         "<figure id='f' style='height: 0; overflow: hidden'>x</figure>",
         "figure f not seen",
+    ),
+    "a figure wider than its box": (
+        "<div style='overflow-x: auto'><figure id='f' style='height: 64px; margin: 0 -16px'>x</figure></div>",
+        "figure f is cut off",
     ),
     "a figure out of sight": (
         "<figure id='f' style='opacity: 0; width: 64px; height: 64px'>x</figure>",
