@@ -6,7 +6,7 @@
 window.bookPreviews = {};
 
 (() => {
-  const LINKS = "article a.reference.internal[href*='#'], article a.sphinx-codeautolink-a";
+  const LINKS = "article a.reference.internal[href*='#']:not(:has(.viewcode-link)), article a.sphinx-codeautolink-a";
   const OPENS = 350; // ms: a pointer that crosses a link asks for nothing
   const CLOSES = 250; // ms: time to move from the link to the panel
   const GAP = 8; // px
@@ -38,11 +38,12 @@ window.bookPreviews = {};
     panel.className = "bd-article";
     panel.hidden = true;
     panel.addEventListener("pointerenter", () => clearTimeout(timer));
-    panel.addEventListener("pointerleave", () => closeSoon());
+    panel.addEventListener("pointerleave", () => leave());
     document.body.append(panel);
   };
 
-  const fill = async (html) => {
+  const fill = async (html, room) => {
+    panel.style.setProperty("--room", `${room}px`);
     panel.innerHTML = html;
     for (const image of panel.querySelectorAll("img[src^='root:']")) {
       image.src = new URL(image.getAttribute("src").slice("root:".length), ROOT);
@@ -57,15 +58,20 @@ window.bookPreviews = {};
       const fits = box.clientWidth / box.scrollWidth;
       if (fits < 1) box.style.fontSize = `${Math.floor(98 * fits)}%`;
     }
+    panel.classList.toggle("goes-on", panel.scrollHeight > panel.clientHeight + 1);
   };
 
-  // Below the line that the link is on, or above it where there is more room.
-  const put = (link, x) => {
+  // The line that the link is on where the pointer is, and what room is above and below it.
+  const around = (link, x) => {
     const lines = [...link.getClientRects()];
     const line = lines.find(({ left, right }) => left <= x && x <= right) ?? lines[0];
+    return { line, above: line.top - 1.5 * GAP, below: innerHeight - line.bottom - 1.5 * GAP };
+  };
+
+  // Below the line, or above it where there is more room.
+  const put = (link, x) => {
+    const { line, above, below } = around(link, x);
     const { width, height } = panel.getBoundingClientRect();
-    const below = innerHeight - line.bottom - GAP;
-    const above = line.top - GAP;
     const top = height <= below || below >= above ? line.bottom + GAP / 2 : line.top - height - GAP / 2;
     const left = Math.max(GAP, Math.min(line.left, document.documentElement.clientWidth - width - GAP));
     panel.style.left = `${left + scrollX}px`;
@@ -88,6 +94,13 @@ window.bookPreviews = {};
     timer = setTimeout(close, CLOSES);
   };
 
+  // What the keyboard opened stays as long as its link has the focus.
+  const leave = () => {
+    wanted = null;
+    if (shown?.matches(":focus-visible")) clearTimeout(timer);
+    else closeSoon();
+  };
+
   const open = async (link, x, byKeyboard) => {
     const place = placeOf(link);
     if (!place) return;
@@ -97,7 +110,8 @@ window.bookPreviews = {};
     if (!panel) make();
     if (shown) shown.removeAttribute("aria-describedby");
     shown = link;
-    await fill(html);
+    const { above, below } = around(link, x);
+    await fill(html, Math.max(above, below));
     if (shown !== link) return;
     put(link, x);
     // A definition is read out with the link whose focus shows it. A statement or an equation is left to be
@@ -128,9 +142,7 @@ window.bookPreviews = {};
     });
     document.addEventListener("pointerout", (event) => {
       const link = linkOf(event);
-      if (!link || link.contains(event.relatedTarget)) return;
-      wanted = null;
-      closeSoon();
+      if (link && !link.contains(event.relatedTarget)) leave();
     });
     document.addEventListener("focusin", (event) => {
       const link = linkOf(event);

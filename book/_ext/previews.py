@@ -18,12 +18,17 @@ from bs4 import BeautifulSoup, Tag
 from sphinx.application import Sphinx
 
 FOLDER = "previews"
-#: In the article, links that Sphinx made and those of cells; headings link to themselves in another way.
+#: In the article, links that Sphinx made and those of cells; headings link to themselves in another way, and
+#: source code has no short beginning to show.
 LINK = re.compile(
-    r'<a class="(?:reference internal|sphinx-codeautolink-a)[^>]*? href="([^"#]*)#([^"]+)"'
+    r'<a class="(?:reference internal|sphinx-codeautolink-a)[^>]*? href="([^"#]*)#([^"]+)"[^>]*>'
+    r'(?!<span class="viewcode-link">)'
 )
 ARTICLE = re.compile(r'<article class="bd-article"[^>]*>.*</article>', re.DOTALL)
-LEFT_OUT = "a.headerlink, button, script, style, noscript, .cell, details, .toggle-button, input"
+LEFT_OUT = (
+    "a.headerlink, a:has(> .viewcode-link), button, script, style, noscript, .cell, details, "
+    ".toggle-button, input"
+)
 KEPT = ("class", "src", "alt", "start")
 TITLES = {"dt", "h1", "h2", "h3", "h4", "h5", "h6"}
 TEXTS = {"dd", "figcaption"}

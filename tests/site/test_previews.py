@@ -113,6 +113,64 @@ def test_the_panel_stays_under_the_mouse_and_goes_with_it(
     panel.wait_for(state="hidden")
 
 
+@pytest.mark.parametrize("height", [700, 420])
+def test_a_figure_shows_whole_in_a_low_window(
+    base: str, browser: Browser, height: int
+) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": height})
+    try:
+        page = context.new_page()
+        visit(page, f"{base}/book/preface.html")
+        for name in ("fig-4-limit", "fig-5-seeds"):
+            link = page.locator(f"article a.reference.internal[href$='#{name}']").first
+            for share in (0.15, 0.5, 0.85):
+                page.mouse.move(2, 2)
+                link.evaluate(
+                    "(link, y) => scrollTo(0, scrollY + link.getBoundingClientRect().top - y)",
+                    share * height,
+                )
+                panel = shown(page, link)
+                image = page.locator(f"{PANEL} img").bounding_box()
+                box, line = panel.bounding_box(), link.bounding_box()
+                assert box is not None and line is not None and image is not None
+                where = f"{name} in a window of {height} px, at {line['y']:.0f}"
+                assert box["y"] >= 0, where
+                assert box["y"] + box["height"] <= height, where
+                assert image["height"] > 60, where
+                assert image["y"] + image["height"] <= box["y"] + box["height"], where
+                above = box["y"] + box["height"] <= line["y"]
+                assert above or box["y"] >= line["y"] + line["height"], where
+                page.mouse.move(2, 2)
+                panel.wait_for(state="hidden")
+    finally:
+        context.close()
+
+
+def test_what_is_cut_off_fades(base: str, pages: dict[str, Page]) -> None:
+    page = pages["light"]
+    visit(page, f"{base}/{CHAPTER}")
+    links = page.locator("article a.reference.internal[href*='#thm-']")
+    seen = set()
+    for k in range(links.count()):
+        if not links.nth(k).is_visible() or len(seen) == 2:
+            continue
+        panel = shown(page, links.nth(k))
+        page.wait_for_function(
+            "() => document.querySelector('#book-preview').style.visibility === ''"
+        )
+        cut, fades = panel.evaluate(
+            """(panel) => [panel.scrollHeight > panel.clientHeight + 1,
+                getComputedStyle(panel, "::after").backgroundImage.startsWith("linear-gradient")]"""
+        )
+        assert cut == fades
+        seen.add(cut)
+        page.mouse.move(2, 2)
+        panel.wait_for(state="hidden")
+        page.set_viewport_size({"width": 600, "height": 300 if not cut else 900})
+    page.set_viewport_size({"width": WIDTHS[-1], "height": 900})
+    assert seen == {True, False}
+
+
 def focused_by_keyboard(page: Page, link: Locator) -> Locator:
     """Give a link the focus as the keyboard does, and return the panel that opens."""
     page.mouse.move(2, 2)
@@ -147,6 +205,20 @@ def test_the_keyboard_opens_it_and_escape_closes_it(
     panel.wait_for(state="visible")
     page.keyboard.press("Tab")  # the focus goes on in the page, not into the panel
     assert page.evaluate("() => !document.activeElement.closest('#book-preview')")
+
+
+def test_a_mouse_that_passes_leaves_what_the_keyboard_opened(
+    base: str, pages: dict[str, Page]
+) -> None:
+    page = pages["light"]
+    visit(page, f"{base}/{GLOSSARY}")
+    panel = focused_by_keyboard(page, page.locator(TERM).first)
+    page.locator("article a.reference.internal:visible").nth(3).hover()
+    page.mouse.move(2, 2)
+    page.wait_for_timeout(600)
+    assert panel.is_visible()
+    page.keyboard.press("Escape")
+    panel.wait_for(state="hidden")
 
 
 def test_a_statement_is_not_read_out_at_each_link(
