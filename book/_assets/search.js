@@ -10,11 +10,20 @@
     Φ: "phi", Ψ: "psi", Ω: "omega",
   };
   const SHORT = { thm: "theorem", def: "definition", prop: "proposition", ex: "exercise", fig: "figure" };
+  // What a question is made of, besides Sphinx's stop words: it tells nothing of what is asked for.
+  const QUESTION = new Set(
+    "how what why when where which who do does did done can could should would am were been has have i we you me my our difference between versus vs".split(" "),
+  );
+  // What readers say, and the book says otherwise: both are looked for.
+  const OTHERWISE = {
+    "learning rate": "step size", temperature: "sharpness", "list of symbols": "notation", symbols: "notation", api: "library", colab: "binder",
+    homework: "assignment", answers: "solution", citation: "cite", typo: "errata", mistake: "errata", prerequisites: "assumed knows",
+  };
   const SILENT = /\\?\b(tilde|hat|bar|mathbf|mathcal|mathrm|mathbb)\b|\\/g; // what the plain text of a formula leaves out
   // How much a hit counts: where in a place it is, and what kind of place that is.
   const FIELDS = { title: 6, also: 3, formulas: 1.5, text: 1, code: 0.2 };
-  const KINDS = { page: 1.5, definition: 1.5, theorem: 1.3, term: 1.3, symbol: 0.9, exercise: 0.6, function: 1 };
-  const BACK_MATTER = 0.3; // bibliography, status and the like
+  const KINDS = { page: 1.5, definition: 1.5, theorem: 1.3, term: 1.3, symbol: 0.9, exercise: 0.6, citation: 0.3 };
+  const BACK_MATTER = 0.3; // status, change log and the like
   const OTHER_FUNCTION = 0.01; // one whose name was not asked for: the chapter is meant
   const SHOWN = 40;
   const EXCERPT = 240;
@@ -48,7 +57,7 @@
   const asked = (query) => {
     const words = wordsOf(query.replace(SILENT, "")).map(spelt).map((word) => SHORT[word] ?? word);
     const terms = words.flatMap((word) => (known(word) ? [word] : partsOf(word)));
-    const telling = terms.filter((term) => !stopwords.includes(term));
+    const telling = terms.filter((term) => !stopwords.includes(term) && !QUESTION.has(term));
     return telling.length ? telling : terms;
   };
 
@@ -74,29 +83,54 @@
 
   const weight = ({ kind, page }) => {
     const chapter = page.startsWith("book/notebooks/");
-    const reference = ["term", "symbol", "function"].includes(kind);
+    const reference = ["term", "symbol", "function", "citation"].includes(kind);
     return (KINDS[kind] ?? 1) * (chapter || reference ? 1 : BACK_MATTER);
+  };
+
+  // A function is found as it is written, or spoken: certainty_equivalence, markovrewardprocess, sample context.
+  const notions = new Set(
+    places.filter(({ kind }) => kind !== "function").map(({ title }) => wordsOf(title).map(spelt).join(" ")),
+  );
+  const called = (title, typed) => {
+    const camel = /\p{Ll}\p{Lu}/u.test(title) && typed.map(spelt).includes(spelt(title));
+    // A name that is a plain word, as "sample" is, must be all that was typed.
+    if ((camel || typed.includes(title)) && (typed.length === 1 || /[_.\p{Lu}]/u.test(title))) return 2;
+    const spoken = partsOf(spelt(title)).join(" ");
+    if (spoken !== typed.map(spelt).join(" ")) return OTHER_FUNCTION;
+    return notions.has(spoken) ? 0.25 : 0.5; // where the book has a notion of that name, it comes first
   };
 
   // A name that is all of what was asked comes before a name that has it among other words.
   const nearness = ({ kind, title }, hits, asked, query) => {
-    if (kind === "function") return wordsOf(query).includes(title) ? 2 : OTHER_FUNCTION;
     const own = wordsOf(title.replace(/^[\d.]+ |^\w+ [\d.]+: /, "")).map(spelt);
+    if (kind === "function") return called(title, wordsOf(query));
     return 1 + own.filter((word) => hits.includes(word)).length / Math.max(own.length, asked, 1);
   };
 
-  const find = (query) => {
+  // The places that have more than half of what was asked for; if there are none, those with some.
+  const search = (query) => {
     const terms = asked(query);
-    const queries = terms.map((term) => ({
-      combineWith: "OR",
-      queries: [...(family.get(stemmer.stemWord(term)) ?? [term])],
-    }));
-    const together = index.search({ combineWith: "AND", queries });
-    const results = (together.length ? together : index.search({ combineWith: "OR", queries })).map(({ id, score, terms: hits }) => {
-      return { place: places[id], hits, score: score * nearness(places[id], hits, terms.length, query) };
-    });
-    const found = results.sort((one, other) => other.score - one.score);
-    return { found, unknown: terms.filter((term) => !known(term)) };
+    const families = terms.map((term) => [...(family.get(stemmer.stemWord(term)) ?? [term])]);
+    const results = index
+      .search({ combineWith: "OR", queries: families.flat() })
+      .map(({ id, score, terms: hits, queryTerms }) => {
+        const share = families.filter((each) => each.some((term) => queryTerms.includes(term))).length / families.length;
+        return { place: places[id], hits, share, score: score * share ** 2 * nearness(places[id], hits, terms.length, query) };
+      });
+    const enough = [0.51, 0].find((least) => results.some(({ share }) => share >= least));
+    return { found: results.filter(({ share }) => share >= enough), unknown: terms.filter((term) => !known(term)) };
+  };
+
+  const find = (query) => {
+    const { found, unknown } = search(query);
+    const best = new Map(found.map((result) => [result.place, result]));
+    for (const [said, written] of Object.entries(OTHERWISE)) {
+      const other = query.toLowerCase().replace(new RegExp(`\\b${said}\\b`), written);
+      for (const result of other === query.toLowerCase() ? [] : search(other).found) {
+        if (!(best.get(result.place)?.score > result.score)) best.set(result.place, result);
+      }
+    }
+    return { found: [...best.values()].sort((one, other) => other.score - one.score), unknown };
   };
 
   // A few words of a place, from where most of the words asked for stand.

@@ -3,7 +3,7 @@
 Sphinx's own index knows words and pages. A reader looks for a theorem, a symbol, a formula, and wants to land
 there, in a chapter that is an hour long. So places are read from the finished pages, where everything has the
 number and the name that the reader sees: sections, theorems and definitions, exercises, figures, terms of the
-glossary, rows of the tables of notation, functions. search.js makes its index of them in the browser.
+glossary, rows of the tables of notation, functions, what the bibliography lists. search.js makes its index of them in the browser.
 """
 
 import json
@@ -117,7 +117,7 @@ def tidied(html: str) -> Tag | None:
         return None
     for code in article.find_all("pre"):
         code.string = code.get_text()  # without its colours: most elements of a page
-    for extra in article.select(".headerlink, script, style, noscript"):
+    for extra in article.select(".headerlink, .book-uses, script, style, noscript"):
         extra.decompose()
     for formula in article.select(".math"):
         tex = formula.get_text()
@@ -156,6 +156,11 @@ def boxes(article: Tag) -> Iterator[dict[str, str]]:
         yield place("function", name_of(str(box["id"])), str(box["id"]), told)
         told.extract()
         box.extract()
+    for box in article.select("div.citation[id]"):
+        for label in box.select(".label"):
+            label.extract()
+        yield place("citation", authors_and_title(words(box)), str(box["id"]), box)
+        box.extract()
     for box in article.select("div.proof[id], div.exercise[id]"):
         heading = box.select_one(".admonition-title .caption-number")
         if heading is None:
@@ -171,6 +176,11 @@ def boxes(article: Tag) -> Iterator[dict[str, str]]:
             yield place("figure", title, str(box["id"]), caption)
     for box in article.select("dl.glossary, dl.py, figure"):
         box.extract()
+
+
+def authors_and_title(text: str) -> str:
+    """Return the first two sentences of a text; a full stop behind a single letter is that of a first name."""
+    return " ".join(re.split(r"(?<=\w\w\.) ", text)[:2])
 
 
 def name_of(identifier: str) -> str:
