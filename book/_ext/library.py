@@ -6,13 +6,16 @@ makes a section of each module: what its docstring says, how to import its names
 them in the order of the source. A public name without a docstring is a warning, and so fails the build; so
 is a module that no page names, and what a package exports without an entry.
 
-A docstring's `name` in single backticks leads to the entry of that name, if there is one.
+A docstring's `name` in single backticks leads to the entry of that name, if there is one; so does the name of a
+class of the library where it says what an argument is ("context : Context").
 """
 
 import ast
+import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -165,11 +168,37 @@ def section(module: str, exports: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def sections(lines: Sequence[str]) -> list[str]:
+@cache
+def classes(package: str) -> frozenset[str]:
+    """Return the names of all public classes of a package."""
+    return frozenset(
+        name.name
+        for module in modules(package)
+        for name in public_names(module)
+        if name.kind == "class"
+    )
+
+
+def mentioned(term: str, classes: Iterable[str]) -> str:
+    """Return a line of a section with the classes in backticks that say what something is.
+
+    That stands behind " : ", and is the whole line where nothing has a name: what is returned or raised.
+    """
+    name, colon, kind = term.rpartition(" : ")
+    known = set(classes)
+    words = re.sub(
+        r"(?<![\w.`])[A-Z]\w*(?![\w.`])",
+        lambda word: f"`{word[0]}`" if word[0] in known else word[0],
+        kind,
+    )
+    return name + colon + words
+
+
+def sections(lines: Sequence[str], classes: Iterable[str] = ()) -> list[str]:
     """Return a docstring whose sections ("Parameters", underlined) are rubrics with lists of definitions.
 
     What numpy's style puts under a section is such a list in reStructuredText: a term, " : " and what it
-    is, and an indented text, which only there must not be missing.
+    is, and an indented text, which only there must not be missing. The given classes become mentions.
     """
     found: list[str] = []
     heading = ""
@@ -181,16 +210,17 @@ def sections(lines: Sequence[str]) -> list[str]:
             continue
         else:
             is_term = heading not in {"", "Notes"} and line and not line.startswith(" ")
-            found.append(line.replace("*", r"\*") if is_term else line)  # **options
+            escaped = line.replace("*", r"\*")  # **options
+            found.append(mentioned(escaped, classes) if is_term else line)
             if is_term and not below.startswith(" "):
                 found.append("    ..")
     return found
 
 
-def process_docstring(*told: Any) -> None:
+def process_docstring(app: Sphinx, *told: Any) -> None:
     """Rewrite the sections of a docstring (event autodoc-process-docstring: its lines come last)."""
     lines: list[str] = told[-1]
-    lines[:] = sections(lines)
+    lines[:] = sections(lines, classes(app.config.library_package))
 
 
 def skip_field(*told: Any) -> bool | None:

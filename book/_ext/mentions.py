@@ -6,12 +6,12 @@ notation, every use. Authors write neither link. They look like the text around 
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.domains.python import PythonDomain
+from sphinx.domains.python import ObjectEntry, PythonDomain
 from sphinx.util.nodes import make_refnode
 
 from book._ext import library
@@ -141,6 +141,18 @@ def link_names(
             literal.parent.replace(literal, reference)
 
 
+def library_name(
+    domain: PythonDomain, exports: Iterable[str], name: str
+) -> tuple[str, ObjectEntry] | None:
+    """Return the entry of what a text in code names, if that is of the library."""
+    first = f".{name.partition('.')[0]}"
+    if not name.replace(".", "").isidentifier():
+        return None
+    if not any(each.endswith(first) for each in exports):
+        return None  # a variable of the text may be called like a method
+    return library.entry(domain, name)
+
+
 def link_mentions(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Link terms and names where they are mentioned (event doctree-resolved)."""
     if not docname.startswith((CHAPTERS, NOTATION)):
@@ -160,13 +172,7 @@ def link_mentions(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return make_refnode(app.builder, docname, place, label, shown)
 
     def to_name(literal: nodes.literal) -> nodes.Node | None:
-        name = literal.astext()
-        first = f".{name.partition('.')[0]}"
-        if not name.isidentifier() and not name.replace(".", "").isidentifier():
-            return None
-        if not any(each.endswith(first) for each in exports):
-            return None  # a variable of the text may be called like a method
-        found = library.entry(py, name)
+        found = library_name(py, exports, literal.astext())
         if found is None:
             return None
         full, place = found

@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 from docutils import nodes
 
-from book._ext import library, mentions, previews
+from book._ext import library, mentions, previews, uses
 from book.tools.canonical import ROOT
 
 CONF = """
@@ -54,13 +54,14 @@ class Held:
         return self.size + 1
 
 
-def doubled(x: object, key: object = len, **options: int) -> object:
+def doubled(x: object, held: object = None, key: object = len, **options: int) -> object:
     """Twice :math:`x`, for a `Held`.
 
     Parameters
     ----------
     x : object
         Anything.
+    held : Held, optional
     **options
         Not read.
     """
@@ -121,6 +122,8 @@ def test_a_small_reference_twice(tmp_path: Path) -> None:
     assert "UNTOLD" not in page and "_hidden" not in page
     assert 'href="#small.one.doubled"' in page  # the module's docstring mentions it
     assert 'class="math' in page and "**options" in page
+    kind = BeautifulSoup(page, "html.parser").select_one("dt .classifier a")
+    assert kind is not None and kind["href"] == "#small.one.Held"
 
 
 PLANTED = {
@@ -188,6 +191,32 @@ def test_sections_become_lists_of_terms() -> None:
         *("Said.", "", ".. rubric:: Attributes", ""),
         *("a : int", "    ..", "b : int", "    B.", r"\*c", "    C."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("term", "mentioned"),
+    [
+        ("run : Run", "run : `Run`"),
+        ("runs : mapping of str to Run", "runs : mapping of str to `Run`"),
+        ("Run, (3, 1) array", "`Run`, (3, 1) array"),
+        ("Run : Run or Runs", "Run : `Run` or Runs"),
+        ("x : torch.Run or `Run`", "x : torch.Run or `Run`"),
+    ],
+)
+def test_classes_are_mentioned_where_they_say_what_something_is(
+    term: str, mentioned: str
+) -> None:
+    assert library.mentioned(term, {"Run"}) == mentioned
+    assert library.sections(["Returns", "-------", term], {"Run"})[2] == mentioned
+
+
+def test_a_place_in_the_opening_gives_way_to_a_later_one() -> None:
+    book = uses.Uses()
+    opening = uses.Place("one", "top", (), "", opening=True)
+    first = uses.Place("one", "part", (), "thm-1", opening=False)
+    for place in (opening, first, uses.Place("one", "end", (), "", opening=False)):
+        book.note("name", place)
+    assert book.places == {"name": {"one": first}}
 
 
 @pytest.mark.parametrize(

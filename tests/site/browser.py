@@ -41,12 +41,17 @@ def chromium() -> str | None:
 
 
 def page_names(site: Path) -> list[str]:
-    """Return every page of the site, relative to it, less those that only redirect."""
+    """Return every page of the site, relative to it, less those that only redirect.
+
+    Of the listings of the library's source one stands for all: they differ in nothing but their code.
+    """
     paths = sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
+    listings = [path for path in paths if {"_modules", "ictd_lib"} <= set(path.parts)]
     return [
         path.relative_to(site).as_posix()
         for path in paths
         if 'http-equiv="Refresh"' not in path.read_text("utf-8")
+        and path not in listings[1:]
     ]
 
 

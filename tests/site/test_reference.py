@@ -2,11 +2,12 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
 from browser import ROOT, SITE, visit
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser, Page
 
 from book._ext import library
@@ -89,6 +90,101 @@ def test_names_in_cells_lead_to_their_entries(site: Path, chapter: Path) -> None
         assert link.get_text().split(".")[-1] == place.split(".")[-1]
     shown = {box.get_text().strip() for box in soup.select(".cell_input pre")}
     assert shown == {cell.strip() for cell in cells(chapter)}
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def test_entries_lead_back_to_the_chapters_that_use_them(
+    site: Path, chapter: Path
+) -> None:
+    leads_back = {
+        entry_of(told)
+        for path in (site / "book" / "library").glob("*.html")
+        for told in soup_of(path).select(".book-uses")
+        if told.select(f"a[href*='notebooks/{chapter.stem}.html#']")
+    }
+    names = called(chapter) & imported(chapter)
+    assert len(names) >= 4
+    assert names - {name.rpartition(".")[2] for name in leads_back} == set()
+
+
+def entry_of(told: Tag) -> str:
+    """Return the name of the entry that a part of it stands in."""
+    entry = told.find_parent("dl", class_="py")
+    assert isinstance(entry, Tag)
+    assert isinstance(entry.dt, Tag)
+    return str(entry.dt["id"])
+
+
+def test_an_entry_leads_back_to_symbol_and_statement(site: Path) -> None:
+    (told,) = (
+        told
+        for told in soup_of(site / "book" / "library" / "td.html").select(".book-uses")
+        if entry_of(told) == "ictd_lib.td.weighted_softmax_td"
+    )
+    assert told.select_one(".math") is not None
+    links = {link.get_text(): str(link["href"]) for link in told.select("a")}
+    assert links["notation"] == "../notation.html#the-algorithm"
+    assert links["Definition 1.1"] == "../notebooks/01-weighted-td.html#def-wstd"
+
+
+def test_every_symbol_of_the_notation_stands_at_an_entry(site: Path) -> None:
+    entries = {
+        entry_of(told)
+        for path in (site / "book" / "library").glob("*.html")
+        for told in soup_of(path).select(".book-uses:has(.math)")
+    }
+    rows = soup_of(site / "book" / "notation.html").select("table tbody tr")
+    assert len(rows) > 80
+    for row in rows:
+        symbol, _, code = row.select("td")
+        links = [str(link["href"]) for link in code.select("a")]
+        sign = symbol.select_one(".math")
+        if links and sign and symbol.get_text().strip().startswith(sign.get_text()):
+            assert links[0].rpartition("#")[2] in entries, row.get_text()
+
+
+def test_functions_and_classes_lead_to_their_source(site: Path) -> None:
+    count = 0
+    for path in (site / "book" / "library").glob("*.html"):
+        for entry in soup_of(path).select("dl.py.function > dt, dl.py.class > dt"):
+            link = entry.select_one("a:has(> .viewcode-link)")
+            assert link is not None, entry["id"]
+            listing, _, anchor = str(link["href"]).partition("#")
+            module = str(entry["id"]).removesuffix(f".{anchor}")
+            assert listing == f"../../_modules/{module.replace('.', '/')}.html"
+            count += 1
+    assert count > 200
+
+
+def test_a_reader_goes_to_the_source_and_back(
+    base: str, pages: dict[str, Page]
+) -> None:
+    page = pages["light"]
+    entry = f"{base}/book/library/td.html#ictd_lib.td.weighted_softmax_td"
+    visit(page, entry)
+    page.locator("[id='ictd_lib.td.weighted_softmax_td'] .viewcode-link").click()
+    page.wait_for_url("**/_modules/ictd_lib/td.html#weighted_softmax_td")
+    listing = page.locator("[id='weighted_softmax_td']")
+    assert "def weighted_softmax_td(" in listing.inner_text()
+    place = listing.bounding_box()
+    assert place is not None and 0 <= place["y"] < 300
+    listing.locator(".viewcode-back").click()
+    page.wait_for_url(entry)
+
+
+def test_classes_that_say_what_an_argument_is_lead_to_their_entries(site: Path) -> None:
+    classes = library.classes("ictd_lib")
+    linked = 0
+    for path in (site / "book" / "library").glob("*.html"):
+        for kind in soup_of(path).select("dl.py dl:not(.py) > dt"):
+            told = kind.select_one(".classifier") or kind
+            words = set(re.findall(r"[\w.]+", told.get_text())) & classes
+            links = {link.get_text(): link["href"] for link in told.select("a")}
+            assert words <= set(links), f"{path.name}: {kind.get_text()}"
+            for word in words:
+                assert str(links[word]).endswith(f".{word}")
+            linked += len(words)
+    assert linked > 80
 
 
 def test_a_reader_clicks_a_name_in_a_cell(base: str, pages: dict[str, Page]) -> None:
