@@ -2,8 +2,9 @@
 
 Sphinx's own index knows words and pages. A reader looks for a theorem, a symbol, a formula, and wants to land
 there, in a chapter that is an hour long. So places are read from the finished pages, where everything has the
-number and the name that the reader sees: sections, theorems and definitions, exercises, figures, terms of the
-glossary, rows of the tables of notation, functions, what the bibliography lists. search.js makes its index of them in the browser.
+number and the name that the reader sees: sections, theorems and definitions, numbered equations, exercises, figures,
+terms of the glossary, rows of the tables of notation, functions, what the bibliography lists. search.js makes its
+index of them in the browser.
 """
 
 import json
@@ -24,21 +25,27 @@ SIGNS = """
 α alpha, β beta, γ gamma, δ delta, ε epsilon varepsilon, ζ zeta, η eta, θ theta, κ kappa, λ lambda, μ mu, ν nu, ξ xi,
 π pi, ρ rho, σ sigma, ς varsigma, τ tau, φ phi varphi, χ chi, ψ psi, ω omega, Γ Gamma, Δ Delta, Θ Theta, Λ Lambda,
 Π Pi, Σ Sigma, Φ Phi, Ψ Psi, Ω Omega, ∞ infty, ⊤ top, ∑ sum, ∏ prod, √ sqrt, ≤ le, ≥ ge, ≠ ne, ∈ in, → to, ↦ mapsto,
-← gets, … dots ldots cdots, · cdot, × times, ≈ approx, ∼ sim, ± pm, ∝ propto, ∇ nabla, ∂ partial, ℓ ell,
-‖ lVert rVert, | lvert rvert, ⟨ langle, ⟩ rangle
+← gets leftarrow, … dots ldots cdots, · cdot, × times, ≈ approx, ∼ sim, ± pm, ∝ propto, ∇ nabla, ∂ partial, ℓ ell,
+‖ lVert rVert, | lvert rvert mid, ⟨ langle, ⟩ rangle,
+⊥ perp, ∉ notin, ∪ cup
 """
 SYMBOLS = {
     name: sign
     for sign, *names in (each.split() for each in SIGNS.split(","))
     for name in names
 }
+#: What stands over a letter: a character that the browser sets over the one before it.
+ACCENTS = {"hat": "\u0302", "tilde": "\u0303", "bar": "\u0304", "dot": "\u0307"}
+ACCENTS |= {f"wide{name}": ACCENTS[name] for name in ("hat", "tilde")}
+ACCENTS["overline"] = ACCENTS["bar"]
+OVER = f"[{''.join(sorted(set(ACCENTS.values())))}]"
 WORDS = {"log", "max", "min", "diag", "tr", "exp", "sin", "cos", "lim", "arg", "sup"}
 
 
 def together(text: str) -> str:
     """Return what stood between braces, in brackets if it is more than one word."""
     inside = text.strip("{}")
-    return inside if re.fullmatch(r"[\w∞]*|\f\w+\v", inside) else f"({inside})"
+    return inside if re.fullmatch(rf"(\w|∞|{OVER})*|\f\w+\v", inside) else f"({inside})"
 
 
 def sign_of(command: re.Match[str]) -> str:
@@ -46,7 +53,7 @@ def sign_of(command: re.Match[str]) -> str:
     name = command[1]
     if name.endswith("frac"):
         return command[0]
-    return f"\f{name}\v" if name in WORDS else SYMBOLS.get(name, "")
+    return f"\f{name}\v" if name in WORDS else (SYMBOLS | ACCENTS).get(name, "")
 
 
 def readable(tex: str) -> str:
@@ -56,11 +63,12 @@ def readable(tex: str) -> str:
     for written, read in plain.items():
         text = text.replace(written, read)
     text = re.sub(r"\\([A-Za-z]+) ?", sign_of, text)
+    text = re.sub(rf"({OVER})(\{{*)(\w)", r"\2\3\1", text)
     # From the inside: fractions, then what is raised, lowered or under a root, then braces that only hold together.
     before = ""
     while text != before:
         before = text
-        part = r"(\{[^{}]*\}|[^\W_])"
+        part = rf"(\{{[^{{}}]*\}}|[^\W_]{OVER}?)"
         text = re.sub(
             rf"\\[td]?frac ?{part}{part}",
             lambda m: f"{together(m[1])}/{together(m[2])}",
@@ -71,8 +79,14 @@ def readable(tex: str) -> str:
             text = re.sub(r"(?<!frac)(?<!\})\{([^{}]*)\}", r"\1", text)
     text = re.sub(r"\\[A-Za-z]+|\\.|[{}&~ \n]", "", text)
     # A word is one among letters: `n log n`, but `log(n)`.
-    text = re.sub(r"(?<=[^\W_])\f|\v(?=[^\W_])", " ", text)
+    text = re.sub(rf"(?<=[^\W_]|{OVER})\f|\v(?=[^\W_])", " ", text)
     return re.sub(r"[\f\v]", "", text)
+
+
+def in_lines(tex: str) -> str:
+    """Return a formula of several lines in one: `a=b; c=d`, `a≤b=c` where the second goes on from the first."""
+    lines = [readable(line).rstrip(",;.") for line in re.split(r"\\\\|\\q?quad", tex)]
+    return re.sub(r"; (?=[=≤<+-])", " ", "; ".join(filter(None, lines)))
 
 
 def words(node: Tag) -> str:
@@ -120,6 +134,9 @@ def tidied(html: str) -> Tag | None:
     for extra in article.select(".headerlink, .book-uses, script, style, noscript"):
         extra.decompose()
     for formula in article.select(".math"):
+        if number := formula.select_one(".eqno"):
+            formula["data-number"] = number.extract().get_text().strip("()")
+            formula["data-lines"] = in_lines(formula.get_text())
         tex = formula.get_text()
         formula["data-read"] = readable(tex)
         in_line = formula.name == "span" and "&" not in tex  # no matrix
@@ -147,14 +164,21 @@ def rows(article: Tag) -> Iterator[dict[str, str]]:
 def boxes(article: Tag) -> Iterator[dict[str, str]]:
     """Yield what stands in a box or a list of its own, and take it out of the text around it."""
     for box in article.select("dl.glossary > dt[id]"):
-        told = box.find_next_sibling("dd")
-        assert isinstance(told, Tag)
-        yield place("term", words(box), str(box["id"]), told)
+        meaning = box.find_next_sibling("dd")
+        assert isinstance(meaning, Tag)
+        yield place("term", words(box), str(box["id"]), meaning)
+    for box in article.select("div.math[id][data-number]"):
+        before = box.find_previous_sibling()
+        led_to = words(before) if before and before.name == "p" else ""
+        sentence = re.split(r"(?<=[.?!]) (?=[A-Z])", led_to)[-1]
+        told = place("equation", f"Equation {box['data-number']}", str(box["id"]), box)
+        told["text"] = f"{sentence} {box['data-lines']}"
+        yield told | {"formulas": str(box["data-read"])}
     for box in reversed(article.select("dt.sig[id]")):  # a method before its class
-        told = box.find_next_sibling("dd")
-        assert isinstance(told, Tag)
-        yield place("function", name_of(str(box["id"])), str(box["id"]), told)
-        told.extract()
+        meaning = box.find_next_sibling("dd")
+        assert isinstance(meaning, Tag)
+        yield place("function", name_of(str(box["id"])), str(box["id"]), meaning)
+        meaning.extract()
         box.extract()
     for box in article.select("div.citation[id]"):
         for label in box.select(".label"):

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from checks import Watch, about, accessibility, look
 from playwright.sync_api import Page
 
-from book._ext.places import authors_and_title, name_of, places, readable
+from book._ext.places import authors_and_title, in_lines, name_of, places, readable
 
 #: What readers type, and the page that they look for. Decided from the book, before there was a search to try.
 TYPED = {
@@ -96,6 +96,39 @@ ASKED = {
 }
 
 
+#: What they type of a number, and where it leads first. Who errs in the kind comes to what has the number.
+NUMBERED = {
+    "eq 1.2": "01-weighted-td.html#equation-eq-wstd",
+    "(1.2)": "01-weighted-td.html#equation-eq-wstd",
+    "Equation (1.2)": "01-weighted-td.html#equation-eq-wstd",
+    "formula (3.4)": "03-tsm.html#equation-eq-tsm-offset",
+    "1.2": "01-weighted-td.html#prop-collapse",
+    "thm. 4.9": "04-contraction.html#thm-4-two",
+    "what is theorem 4.9?": "04-contraction.html#thm-4-two",
+    "Theorem 2 of the paper": "04-contraction.html#thm-4-two",
+    "theorem 2.1": "02-dual-head.html#def-prompt",
+    "def 1.3": "01-weighted-td.html#prop-constants",
+    "lemma 3.2": "03-tsm.html#lem-tsm",
+    "fig 1.2": "01-weighted-td.html#fig-leak",
+    "fig 1": "01-weighted-td.html#fig-who",
+    "ex 1.2": "01-weighted-td.html#ex-1-dull",
+    "sec. 1.2": "01-weighted-td.html#who-updates-whom",
+    "§4.9": "04-contraction.html#twins-and-states-that-were-never-left",
+    "chapter 3": "03-tsm.html",
+}
+
+#: Letters that differ in what stands over them alone, however it is written.
+ACCENTED = {
+    "P tilde": ("P̃_n", {"notation"}),
+    "P̃": ("P̃_n", {"notation"}),
+    r"\tilde{P}_n": ("P̃_n", {"notation"}),
+    "P_tilde": ("P̃_n", {"notation"}),
+    "P hat": ("P̂_n", {"04-contraction"}),
+    r"\widehat P": ("P̂_n", {"04-contraction"}),
+    "mu hat": ("μ̂_n", {"notation"}),
+}
+
+
 def results(page: Page, base: str, query: str) -> list[str]:
     """Return where the results of a search lead, from its page to the end of the address."""
     page.goto(f"{base}/search.html?q={quote(query)}")
@@ -134,6 +167,31 @@ def test_numbers_and_identifiers_are_words(base: str, pages: dict[str, Page]) ->
     page = pages["light"]
     assert results(page, base, "Theorem 4.9")[0] == "04-contraction.html#thm-4-two"
     assert results(page, base, r"M_\pi") == results(page, base, "M_π")
+
+
+@pytest.mark.parametrize("query", NUMBERED)
+def test_what_has_a_number_is_found_by_it(
+    base: str, pages: dict[str, Page], query: str
+) -> None:
+    assert results(pages["light"], base, query)[0] == NUMBERED[query]
+
+
+def test_a_number_that_is_not_there_is_told(base: str, pages: dict[str, Page]) -> None:
+    page = pages["light"]
+    results(page, base, "eq. 9.9")
+    status = page.locator("#search-results [role=status]").inner_text()
+    assert status.startswith("The book has no “equation 9.9”."), status
+
+
+@pytest.mark.parametrize("query", ACCENTED)
+def test_hats_and_tildes_are_told_apart(
+    base: str, pages: dict[str, Page], query: str
+) -> None:
+    symbol, right = ACCENTED[query]
+    page = pages["light"]
+    first = results(page, base, query)[0]
+    assert first.partition(".html")[0] in right
+    assert symbol in page.locator("#search-results li").first.inner_text()
 
 
 def test_a_slip_is_told(base: str, pages: dict[str, Page]) -> None:
@@ -185,8 +243,13 @@ def test_every_result_leads_somewhere(site: Path) -> None:
             kinds.add(place["kind"])
             assert place["title"].strip(), place
             assert not place["anchor"] or place["anchor"] in anchors, place
-    wanted = "page section definition theorem proposition exercise figure term symbol"
+    wanted = "page section definition theorem proposition exercise figure equation term symbol"
     assert kinds >= set(wanted.split())
+
+
+def test_a_formula_of_several_lines_is_told_in_one() -> None:
+    formula = r"\[\begin{split}a&=b\\&\le c,\\ d&\leftarrow e,\qquad f\end{split}\]"
+    assert in_lines(formula) == "a=b ≤c; d←e; f"
 
 
 @pytest.mark.parametrize(
@@ -194,13 +257,15 @@ def test_every_result_leads_somewhere(site: Path) -> None:
     [
         (r"\(\frac1n\,\lVert v_\pi\rVert_\infty\)", "1/n‖v_π‖_∞"),
         (r"\tfrac{1+\gamma}2+C", "(1+γ)/2+C"),
-        (r"(I-\gamma\tilde P_n)^{-1}r", "(I-γP_n)^(-1)r"),
-        (r"\frac{a_{k+1}}{\hat{b}}", "(a_(k+1))/b"),
+        (r"(I-\gamma\tilde P_n)^{-1}r", "(I-γP̃_n)^(-1)r"),
+        (r"\frac{a_{k+1}}{\hat{b}}", "(a_(k+1))/b̂"),
         (r"\sqrt{1-\gamma^2}/\sqrt n", "√(1-γ^2)/√n"),
         (r"n\log n\le\max_{s}g(s)", "n log n≤max_sg(s)"),
         (r"\log(n)", "log(n)"),
         (r"\begin{aligned}a&=b\\ c&<d\end{aligned}", "a=bc<d"),
         (r"x\\v_L", "xv_L"),
+        (r"\bar{\rho}^{\widehat T}+\overline{f(s)}", "ρ̄^T̂+f̄(s)"),
+        (r"\tilde r\log\frac\hat M2", "r̃ log M̂/2"),
         (r"\frac{", ""),  # broken, and yet an end
     ],
 )
