@@ -1,5 +1,6 @@
 """What reads the printed book finds: a made-up book of two chapters, printed whole and with faults planted."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,7 @@ def print_book(folder: Path, text: str) -> Path:
         pytest.skip("NO BROWSER TEST RAN: there is no Chromium")
     (folder / "book.html").write_text(text, "utf-8")
     printed.print_pdf(folder / "book.html", folder / "draft.pdf", folder / "book.pdf")
-    printed.sign(folder / "book.pdf")
+    printed.finish(folder / "book.pdf")
     return folder / "book.pdf"
 
 
@@ -235,10 +236,34 @@ def test_author_and_date_are_the_revisions_not_the_hours(
     now = tmp_path / "now.pdf"
     now.write_bytes(as_printed)
     for file in (later, now):
-        printed.sign(file)
+        printed.finish(file)
     assert later.read_bytes() == now.read_bytes()
-    with pytest.raises(printed.PrintError, match="0 places"):
-        printed.sign(now)  # no longer as a browser writes it
+
+
+def test_the_file_is_packed_and_has_all_that_it_had(good: Path) -> None:
+    draft = good.with_name("draft.pdf")
+    assert b"/ObjStm" not in draft.read_bytes()
+    assert b"/ObjStm" in good.read_bytes()
+    assert good.stat().st_size < 0.9 * draft.stat().st_size
+    before, after = proofread.Paper(draft), proofread.Paper(good)
+    assert before.places == after.places
+    assert [entry["/Title"] for entry in before.reader.outline] == [
+        entry["/Title"] for entry in after.reader.outline
+    ]
+    assert tags(before.reader) == tags(after.reader)
+
+
+def tags(reader: PdfReader) -> Counter[str]:
+    """How often what a screen reader goes by names each kind of thing: headings, links, figures."""
+    found: Counter[str] = Counter()
+    below = [reader.root_object["/StructTreeRoot"]]
+    while below:
+        tag = below.pop().get_object()
+        if isinstance(tag, dict):
+            found[str(tag.get("/S"))] += 1
+            tag = tag.get("/K", [])
+        below += tag if isinstance(tag, list) else []
+    return found
 
 
 def test_what_is_wider_than_the_page_is_an_error(tmp_path: Path) -> None:
