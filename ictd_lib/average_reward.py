@@ -33,6 +33,7 @@ from ictd_lib.checks import (
 )
 from ictd_lib.context import Context
 from ictd_lib.kernel import checked_weights
+from ictd_lib.td import checked_context
 
 
 class Differential(NamedTuple):
@@ -87,10 +88,12 @@ def differential_td(
     ------
     ValueError
         If an argument isn't what it must be.
+    TypeError
+        If the context isn't one.
     OverflowError
         If it diverges until a value is beyond the range of floats.
     """
-    k = checked_weights(context, weights)
+    k = checked_weights(checked_context(context), weights)
     iterations = checked_count("iterations", iterations, at_least=0)
     gain = float(context.rewards.mean()) if average is None else average
     for name, number in (

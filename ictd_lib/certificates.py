@@ -30,8 +30,13 @@ from ictd_lib.convergence import (
     sink_bound,
     spread_radius,
 )
-from ictd_lib.operators import layer_operator, population_kernel, spectral_radius
-from ictd_lib.preconditioning import reversing_weights, sink_steps, square_stack
+from ictd_lib.operators import (
+    finite_matrices,
+    layer_operator,
+    population_kernel,
+    spectral_radius,
+)
+from ictd_lib.preconditioning import reversing_weights, sink_steps
 
 #: A number that should be less than 1 and was computed must be so by this much.
 MARGIN = 1e-12
@@ -282,7 +287,7 @@ def _assess(layer: _Layer, about: str) -> Certificate:
 
 
 def _scores(scores: ArrayLike, n_states: int) -> Floats:
-    g = square_stack("scores", scores)
+    g = finite_matrices("scores", scores)
     if g.shape != (n_states, n_states):
         raise ValueError(
             f"scores: got shape {g.shape}, expected {(n_states, n_states)}"

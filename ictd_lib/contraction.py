@@ -27,7 +27,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ictd_lib.checks import Floats, as_floats, checked_discount
-from ictd_lib.operators import infinity_norm, layer_operator, spectral_radius
+from ictd_lib.operators import (
+    infinity_norm,
+    layer_operator,
+    spectral_radius,
+    square_matrices,
+)
 
 
 class KernelDiagonality(NamedTuple):
@@ -447,11 +452,7 @@ def contraction_report(
 
 
 def _kernel(kernel: ArrayLike) -> Floats:
-    m = as_floats("kernel", kernel)
-    if m.ndim < 2 or m.shape[-1] != m.shape[-2] or m.shape[-1] == 0:
-        raise ValueError(
-            f"kernel: got shape {m.shape}, expected square matrices (..., S, S), S >= 1"
-        )
+    m = square_matrices("kernel", kernel)
     sums = m.sum(axis=-1)
     if not ((m >= 0).all() and (np.abs(sums - 1) <= 1e-6).all()):
         raise ValueError(

@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ictd_lib.checks import Floats, as_floats, checked_discount
-from ictd_lib.preconditioning import checked_sink, log_normaliser, square_stack
+from ictd_lib.operators import finite_matrices
+from ictd_lib.preconditioning import checked_sink, log_normaliser
 
 #: Directions in which the numerical range of a matrix that isn't non-negative is measured.
 DIRECTIONS = 16
@@ -65,8 +66,23 @@ def kernel_spectrum(kernel: ArrayLike, weights: ArrayLike) -> Spectrum:
     Spectrum
         Of :math:`\\tilde D^{1/2} K \\tilde D^{-1/2}`, made symmetric, :math:`\\tilde D` being the weights.
         NaN where a weight is 0.
+
+    Raises
+    ------
+    ValueError
+        If an argument isn't what it must be, or the kernel isn't reversible for the weights:
+        its eigenvalues aren't those of what is left when it is made symmetric.
     """
-    similar, empty = _similar(square_stack("kernel", kernel), weights)
+    similar, empty = _similar(finite_matrices("kernel", kernel), weights)
+    apart = np.abs(similar - similar.mT).max(axis=(-1, -2))
+    size = np.abs(similar).max(axis=(-1, -2))
+    uneven = np.where(empty, 0.0, apart / np.where(size > 0, size, 1.0))
+    if (worst := uneven.max(initial=0.0)) > 1e-8:
+        raise ValueError(
+            "kernel, weights: got flows weights[s] kernel[s, u] and back that differ by up to "
+            f"{worst:.2g} of the largest, expected a kernel that is "
+            "reversible for the weights"
+        )
     found = np.linalg.eigvalsh((similar + similar.mT) / 2)
     eigenvalues: Floats = np.where(empty[..., None], np.nan, found)
     second = eigenvalues[..., -2 if eigenvalues.shape[-1] > 1 else -1]
@@ -486,7 +502,7 @@ def energy(errors: ArrayLike, kernel: ArrayLike, weights: ArrayLike) -> Floats:
     ValueError
         If an argument isn't what it must be.
     """
-    e, m = as_floats("errors", errors), square_stack("kernel", kernel)
+    e, m = as_floats("errors", errors), finite_matrices("kernel", kernel)
     if e.ndim == 0 or e.shape[-1] != m.shape[-1]:
         raise ValueError(
             f"errors: got shape {e.shape}, expected (..., {m.shape[-1]}), one for each state"
@@ -538,7 +554,7 @@ def _circumscribed(matrix: Floats) -> Floats:
 
 
 def _non_negative(transition: ArrayLike) -> Floats:
-    p = square_stack("transition", transition)
+    p = finite_matrices("transition", transition)
     if (p < 0).any():
         raise ValueError(
             f"transition: got the entry {p.min():g}, expected entries >= 0"

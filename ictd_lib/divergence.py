@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ictd_lib.chain import MarkovRewardProcess
 from ictd_lib.checks import Floats, as_floats
-from ictd_lib.preconditioning import square_stack
+from ictd_lib.operators import finite_matrices
 
 
 def unequal_norms() -> tuple[MarkovRewardProcess, Floats]:
@@ -79,7 +79,7 @@ def drift_eigenvalues(
     ValueError
         If they aren't square matrices of one size.
     """
-    m, p = square_stack("kernel", kernel), square_stack("transition", transition)
+    m, p = finite_matrices("kernel", kernel), finite_matrices("transition", transition)
     if p.shape[-1] != m.shape[-1]:
         raise ValueError(
             f"transition: got shape {p.shape}, expected (..., {m.shape[-1]}, {m.shape[-1]}) "

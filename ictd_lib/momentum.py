@@ -35,7 +35,7 @@ from ictd_lib.checks import (
 )
 from ictd_lib.context import Context
 from ictd_lib.kernel import checked_weights
-from ictd_lib.td import td_errors
+from ictd_lib.td import checked_context, td_errors
 
 
 def paired_momenta(step_sizes: ArrayLike) -> tuple[Floats, Floats]:
@@ -176,10 +176,12 @@ def momentum_td(
     ------
     ValueError
         If an argument isn't what it must be.
+    TypeError
+        If the context isn't one.
     OverflowError
         If it diverges until a value is beyond the range of floats.
     """
-    k = checked_weights(context, weights)
+    k = checked_weights(checked_context(context), weights)
     steps, omega = _schedule(step_sizes, momenta)
     discount = checked_discount(discount)
     start = np.zeros(context.n_states) if initial is None else initial

@@ -58,7 +58,7 @@ def population_kernel(scores: ArrayLike, stationary: ArrayLike) -> Floats:
     Computed in logarithms, :math:`\\mathrm{softmax}_u(g(s, u) + \\log\\mu(u))`.
     Source: Xie et al. (2026), section 5.
     """
-    g = _square("scores", scores)
+    g = square_matrices("scores", scores)
     weights = as_floats("stationary", stationary)
     if weights.ndim == 0 or weights.shape[-1] != g.shape[-1]:
         raise ValueError(
@@ -148,7 +148,7 @@ def layer_operator(
     -----
     Source: Xie et al. (2026), equation 22.
     """
-    m, p = _square("kernel", kernel), _square("transition", transition)
+    m, p = square_matrices("kernel", kernel), square_matrices("transition", transition)
     if p.shape[-1] != m.shape[-1]:
         raise ValueError(
             f"transition: got shape {p.shape}, expected (..., {m.shape[-1]}, {m.shape[-1]}) "
@@ -202,7 +202,7 @@ def residual_operator(
     -----
     The book's own.
     """
-    m, p = _square("kernel", kernel), _square("transition", transition)
+    m, p = square_matrices("kernel", kernel), square_matrices("transition", transition)
     if m.ndim != 2 or p.shape != m.shape:
         raise ValueError(
             f"kernel, transition: got shapes {m.shape} and {p.shape}, "
@@ -243,7 +243,7 @@ def layer_offset(
     ValueError
         If an argument isn't what it must be.
     """
-    m, r = _square("kernel", kernel), as_floats("reward", reward)
+    m, r = square_matrices("kernel", kernel), as_floats("reward", reward)
     if r.ndim == 0 or r.shape[-1] != m.shape[-1]:
         raise ValueError(
             f"reward: got shape {r.shape}, expected (..., {m.shape[-1]}), one for each state"
@@ -264,7 +264,7 @@ def infinity_norm(matrix: ArrayLike) -> Floats:
     (...) array
         The most by which :math:`\\|Te\\|_\\infty` can exceed :math:`\\|e\\|_\\infty`.
     """
-    rows = np.abs(_square("matrix", matrix)).sum(axis=-1)
+    rows = np.abs(square_matrices("matrix", matrix)).sum(axis=-1)
     norm: Floats = rows.max(axis=-1)
     return norm
 
@@ -293,20 +293,27 @@ def spectral_radius(matrix: ArrayLike) -> Floats:
     leading eigenvalue, don't converge on the layers of a chain that hardly mixes or that
     nearly cycles, whose eigenvalues crowd along a circle.
     """
-    t = _square("matrix", matrix)
-    if not np.isfinite(t).all():
-        raise ValueError(
-            f"matrix: got {t[~np.isfinite(t)][0]}, expected finite numbers"
-        )
+    t = finite_matrices("matrix", matrix)
     radius: Floats = np.abs(np.linalg.eigvals(t)).max(axis=-1)
     return radius
 
 
-def _square(name: str, matrix: ArrayLike) -> Floats:
+def square_matrices(name: str, matrix: ArrayLike) -> Floats:
+    """Square matrices ``(..., S, S)`` as float64, or a `ValueError`."""
     a = as_floats(name, matrix)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] == 0:
         raise ValueError(
             f"{name}: got shape {a.shape}, expected square matrices (..., S, S), S >= 1"
+        )
+    return a
+
+
+def finite_matrices(name: str, matrix: ArrayLike) -> Floats:
+    """Square matrices ``(..., S, S)`` of finite numbers as float64, or a `ValueError`."""
+    a = square_matrices(name, matrix)
+    if not np.isfinite(a).all():
+        raise ValueError(
+            f"{name}: got {a[~np.isfinite(a)][0]}, expected finite numbers"
         )
     return a
 

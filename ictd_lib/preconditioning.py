@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ictd_lib.checks import Floats, as_floats, within_range
+from ictd_lib.operators import finite_matrices
 
 
 def log_normaliser(scores: ArrayLike, stationary: ArrayLike) -> Floats:
@@ -49,7 +50,7 @@ def log_normaliser(scores: ArrayLike, stationary: ArrayLike) -> Floats:
     ValueError
         If shapes don't fit, a score isn't finite, or the weights are negative or all 0.
     """
-    g = square_stack("scores", scores)
+    g = finite_matrices("scores", scores)
     logits = g + _log_distribution(stationary, g.shape[-1])[..., None, :]
     top = logits.max(axis=-1, keepdims=True)
     result: Floats = top[..., 0] + np.log(np.exp(logits - top).sum(axis=-1))
@@ -214,20 +215,6 @@ def key_weights(features: ArrayLike, stationary: ArrayLike) -> Floats:
     weights: Floats = np.exp(logs - logs.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     return weights
-
-
-def square_stack(name: str, matrix: ArrayLike) -> Floats:
-    """Finite square matrices ``(..., S, S)`` as float64, or a `ValueError`."""
-    a = as_floats(name, matrix)
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] == 0:
-        raise ValueError(
-            f"{name}: got shape {a.shape}, expected square matrices (..., S, S), S >= 1"
-        )
-    if not np.isfinite(a).all():
-        raise ValueError(
-            f"{name}: got {a[~np.isfinite(a)][0]}, expected finite numbers"
-        )
-    return a
 
 
 def checked_sink(sink: ArrayLike) -> Floats:

@@ -109,9 +109,22 @@ def td_errors(context: Context, values: ArrayLike, discount: float) -> Floats:
     ------
     ValueError
         If ``values`` or ``discount`` isn't what it must be.
+    TypeError
+        If the context isn't one.
     """
+    checked_context(context)
     v = checked_vector("values", values, context.n_states)
     return _td_errors(context, v, checked_discount(discount))
+
+
+def checked_context(context: Context) -> Context:
+    """A context as it is, or a `TypeError` for anything else."""
+    if not isinstance(context, Context):
+        raise TypeError(
+            f"context: got {type(context).__name__}, expected a Context "
+            "(states, rewards, n_states)"
+        )
+    return context
 
 
 def _td_errors(context: Context, v: Floats, discount: float) -> Floats:
@@ -163,10 +176,12 @@ def weighted_td(
     ------
     ValueError
         If an argument isn't what it must be.
+    TypeError
+        If the context isn't one.
     DivergenceError
         If an iterate passes the bound or overflows.
     """
-    k = checked_weights(context, weights)
+    k = checked_weights(checked_context(context), weights)
     discount = checked_discount(discount)
     iterations = checked_count("iterations", iterations, at_least=0)
     steps = _step_sizes(step_size, iterations, context.n_states)
@@ -220,6 +235,8 @@ def weighted_softmax_td(
     ------
     ValueError
         If an argument isn't what it must be.
+    TypeError
+        If the context isn't one.
     DivergenceError
         If an iterate passes the bound or overflows.
 
@@ -227,7 +244,7 @@ def weighted_softmax_td(
     -----
     Source: Xie et al. (2026), equations 8 and 9.
     """
-    kernel = context_kernel(context, scores)
+    kernel = context_kernel(checked_context(context), scores)
     return weighted_td(
         context,
         kernel,
@@ -271,6 +288,8 @@ def kernel_smoothed_td(
     ------
     ValueError
         If an argument isn't what it must be.
+    TypeError
+        If the context isn't one.
     DivergenceError
         If an iterate passes the bound or overflows.
     """
@@ -317,10 +336,12 @@ def tabular_td(
     ------
     ValueError
         If an argument isn't what it must be.
+    TypeError
+        If the context isn't one.
     DivergenceError
         If an iterate passes the bound or overflows.
     """
-    own = context.sources == np.arange(context.n_states)[:, None]
+    own = checked_context(context).sources == np.arange(context.n_states)[:, None]
     weights = own / np.maximum(context.counts(), 1)[:, None]
     return weighted_td(
         context,
@@ -370,6 +391,8 @@ def linear_td(
     ------
     ValueError
         If an argument isn't what it must be.
+    TypeError
+        If the context isn't one.
     DivergenceError
         If the values of an iterate pass the bound or overflow.
 
@@ -377,7 +400,7 @@ def linear_td(
     -----
     Source: Sutton (1988), in the batch form of Wang et al. (2025).
     """
-    x = checked_features(features, context.n_states)
+    x = checked_features(features, checked_context(context).n_states)
     discount = checked_discount(discount)
     iterations = checked_count("iterations", iterations, at_least=0)
     steps = _step_sizes(step_size, iterations)
@@ -426,6 +449,8 @@ def lstd(context: Context, features: ArrayLike, discount: float) -> Floats:
     ------
     ValueError
         If an argument isn't what it must be, or the equations have no solution.
+    TypeError
+        If the context isn't one.
     OverflowError
         If a weight is beyond the range of floats.
 
@@ -433,7 +458,7 @@ def lstd(context: Context, features: ArrayLike, discount: float) -> Floats:
     -----
     Source: Bradtke and Barto (1996); Boyan (2002).
     """
-    x = checked_features(features, context.n_states)
+    x = checked_features(features, checked_context(context).n_states)
     unit = _power_of_two(np.abs(x[context.states]).max(axis=0))
     before, after = x[context.sources] / unit, x[context.successors] / unit
     reward_unit = _power_of_two(np.abs(context.rewards).max())

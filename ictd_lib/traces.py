@@ -30,6 +30,7 @@ from ictd_lib.chain import stochastic_matrix
 from ictd_lib.checks import Floats, as_floats, checked_discount
 from ictd_lib.context import Context
 from ictd_lib.kernel import checked_weights
+from ictd_lib.td import checked_context
 
 
 def trace_weights(
@@ -57,8 +58,10 @@ def trace_weights(
     ------
     ValueError
         If an argument isn't what it must be.
+    TypeError
+        If the context isn't one.
     """
-    z = checked_weights(context, weights).copy()
+    z = checked_weights(checked_context(context), weights).copy()
     decay = checked_discount(discount) * checked_trace(trace)
     for k in range(1, context.n):
         z[:, k] += decay * z[:, k - 1]

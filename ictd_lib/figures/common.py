@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ictd_lib.chain import MarkovRewardProcess
 from ictd_lib.checks import Floats
 
 if TYPE_CHECKING:
@@ -27,6 +28,15 @@ def figure_class() -> type[Figure]:
             "pip install '.[run]' in the book's repository"
         ) from missing
     return Figure
+
+
+def checked_process(process: object) -> MarkovRewardProcess:
+    """A Markov reward process as it is, or a `TypeError` for anything else."""
+    if not isinstance(process, MarkovRewardProcess):
+        raise TypeError(
+            f"process: got {type(process).__name__}, expected a MarkovRewardProcess"
+        )
+    return process
 
 
 @contextmanager

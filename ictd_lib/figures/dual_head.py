@@ -12,7 +12,13 @@ from ictd_lib.chain import MarkovRewardProcess
 from ictd_lib.checks import Floats
 from ictd_lib.context import Context
 from ictd_lib.families import random_boyan_chain
-from ictd_lib.figures.common import figure_class, planar_features, still_style, svg
+from ictd_lib.figures.common import (
+    checked_process,
+    figure_class,
+    planar_features,
+    still_style,
+    svg,
+)
 from ictd_lib.figures.controls import Again, Choice, Control, Slider
 from ictd_lib.figures.sampling import sample
 from ictd_lib.kernel import checked_features
@@ -34,7 +40,7 @@ def dual_head_steps(
     *,
     step: int = 0,
     sharpness: float = 4.0,
-    gamma: float = 0.9,
+    gamma: float | None = None,
     alpha: float = 1.0,
     last_column: str = "masked",
     seed: int | None = None,
@@ -49,12 +55,13 @@ def dual_head_steps(
     features : (S, d) array, optional
         One state a row, ``d`` at most 4. A half circle unless given.
     process : MarkovRewardProcess, optional
-        Where further contexts are drawn from, of the same length. Its discount gives way to
-        ``gamma``.
+        Where further contexts are drawn from, of the same length.
     step : int
         4 for each layer: its prompt, attention, first head, second head. Up to 24.
-    sharpness, gamma, alpha : float
-        From 0.1 to 100, up to 0.99 and up to 1.5.
+    sharpness, alpha : float
+        From 0.1 to 100, and up to 1.5.
+    gamma : float, optional
+        Discount, up to 0.99: that of the process unless given.
     last_column : {"masked", "source"}
         Whether the query's column may be a source. It may not, in a correct Transformer.
     seed : int, optional
@@ -70,11 +77,16 @@ def dual_head_steps(
     ------
     ValueError
         If an argument is out of its range; the message names it.
+    TypeError
+        If the context or the process is something else.
     ImportError
         If anywidget isn't installed.
     """
     if process is None:
         process = random_boyan_chain(8, np.random.default_rng(2026), 0.9)
+    process = checked_process(process)
+    if context is not None and not isinstance(context, Context):
+        raise TypeError(f"context: got {type(context).__name__}, expected a Context")
     size = process.n_states
     if features is None:
         features = planar_features("arc", size)
@@ -112,7 +124,7 @@ def dual_head_steps(
     state = {
         "step": step,
         "sharpness": sharpness,
-        "gamma": gamma,
+        "gamma": process.discount if gamma is None else gamma,
         "alpha": alpha,
         "last_column": last_column,
         "seed": seed,

@@ -17,7 +17,13 @@ from ictd_lib.families import (
     random_ergodic_chain,
     random_walk,
 )
-from ictd_lib.figures.common import figure_class, planar_features, still_style, svg
+from ictd_lib.figures.common import (
+    checked_process,
+    figure_class,
+    planar_features,
+    still_style,
+    svg,
+)
 from ictd_lib.figures.controls import Again, Choice, Control, Slider
 from ictd_lib.figures.sampling import sample
 from ictd_lib.kernel import attention_matrix, context_kernel, inner_product_scores
@@ -40,7 +46,7 @@ def weighted_td_playground(
     chain: str = "random-boyan",
     features: str = "one-hot",
     sharpness: float = 3.0,
-    gamma: float = 0.9,
+    gamma: float | None = None,
     alpha: float = 1.0,
     iterations: int = 20,
     context_length: int = 300,
@@ -59,8 +65,10 @@ def weighted_td_playground(
     sharpness : float
         :math:`\\tau` in the score :math:`g(s, s') = \\tau\\,\\langle x(s), x(s')\\rangle`,
         from 0.1 to 100.
-    gamma, alpha : float
-        Discount (up to 0.99) and step size (up to 3).
+    gamma : float, optional
+        Discount, up to 0.99: that of the process unless given, 0.9 where none is.
+    alpha : float
+        Step size, up to 3.
     iterations : int
         ``t``, up to 200: which iterate is shown.
     context_length : int
@@ -69,7 +77,7 @@ def weighted_td_playground(
         Which context. The same seed gives the same context in Python and in the browser.
     process : MarkovRewardProcess, optional
         A chain of your own, offered beside the others and shown first, as it is (the
-        built-in ones are rounded to six decimals). Its discount gives way to ``gamma``.
+        built-in ones are rounded to six decimals).
 
     Returns
     -------
@@ -80,12 +88,16 @@ def weighted_td_playground(
     ------
     ValueError
         If an argument is out of its range; the message names it.
+    TypeError
+        If the process is something else.
     ImportError
         If anywidget isn't installed.
     """
     chains = {name: (text, _rounded(mrp)) for name, (text, mrp) in _chains().items()}
     if process is not None:
-        chains = {"given": ("the given one", process), **chains}
+        given = checked_process(process)
+        chains = {"given": ("the given one", given), **chains}
+        gamma = given.discount if gamma is None else gamma
         chain = "given" if chain == "random-boyan" else chain
     controls: tuple[Control, ...] = (
         Choice(
@@ -105,7 +117,7 @@ def weighted_td_playground(
         "chain": chain,
         "features": features,
         "sharpness": sharpness,
-        "gamma": gamma,
+        "gamma": 0.9 if gamma is None else gamma,
         "alpha": alpha,
         "context_length": context_length,
         "iterations": iterations,

@@ -70,6 +70,15 @@ class Figure(anywidget.AnyWidget):
         self.add_traits(**traits)
         super().__init__()
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # As a plain attribute, a control's name that is misspelt would move nothing and say nothing.
+        if not (name.startswith("_") or hasattr(type(self), name)):
+            raise AttributeError(
+                f"{name}: got {value!r}, but this figure has no such control; "
+                f"it has {', '.join(self._keys)}"
+            )
+        super().__setattr__(name, value)
+
     @property
     def state(self) -> dict[str, Any]:
         """Where each control stands now."""

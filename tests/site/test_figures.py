@@ -295,6 +295,13 @@ def test_play_runs_and_less_motion_offers_only_steps(opened: Opened, base: str) 
     assert shown > 21
     assert status(page).startswith(f"After {shown} iterations")
 
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_timeout(500)
+    page.get_by_role("button", name="Reset").click()
+    settle(page)
+    assert page.get_by_role("button", name="Play").is_visible()
+    assert status(page).startswith("After 20 iterations")
+
     calm = opened(f"{base}/index.html", reduced_motion="reduce")
     assert not calm.get_by_role("button", name="Play").is_visible()
     calm.get_by_role("button", name="One step").click()

@@ -725,6 +725,10 @@ def test_one_state_and_arguments():
         (lambda: energy([1.0], one, [1.0, 2.0]), "weights: got"),
         (lambda: energy([1.0], 0 * one, [1.0]), "kernel: got a singular matrix"),
         (lambda: drift_eigenvalues(one, np.eye(2), 0.9), "transition: got shape"),
+        (
+            lambda: kernel_spectrum([[0.9, 0.1], [0.5, 0.5]], [1, 1]),
+            r"kernel, weights: got flows .* differ by up to 0\.44 of the largest",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()

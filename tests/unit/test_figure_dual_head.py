@@ -75,6 +75,8 @@ def test_the_given_context_is_shown_first_and_others_are_drawn():
     figure = dual_head_steps(context, np.eye(2), process)
     props, _, alt = parts(figure.html())
     assert props["state"]["seed"] == 0
+    assert props["state"]["gamma"] == process.discount
+    assert dual_head_steps(process=process, gamma=0.7).gamma == 0.7
     assert props["data"]["context"] == {"states": [0, 1, 0], "rewards": [2.5, -1.0]}
     assert props["data"]["n"] == 2
     assert "states 0, 1, 0" in alt
@@ -112,3 +114,9 @@ def test_the_picture_of_a_layer():
 def test_an_argument_out_of_range_is_named(arguments, expected):
     with pytest.raises(ValueError, match=expected):
         dual_head_steps(**arguments)
+
+
+@pytest.mark.parametrize("name", ["context", "process"])
+def test_an_argument_of_another_type_is_named(name):
+    with pytest.raises(TypeError, match=f"{name}: got list, expected a "):
+        dual_head_steps(**{name: [0, 1]})

@@ -122,12 +122,26 @@ def test_an_argument_out_of_range_is_named(
             setattr(weighted_td_playground(), name, value)
 
 
+def test_a_control_that_is_misspelt_is_told() -> None:
+    figure = weighted_td_playground()
+    with pytest.raises(
+        AttributeError, match=r"shrpness: got 20\.0, .* it has chain, .*, sharpness, "
+    ):
+        figure.shrpness = 20.0
+    assert figure.state["sharpness"] == 3
+
+
 def test_a_chain_of_ones_own() -> None:
     process = MarkovRewardProcess([[0.9, 0.1], [0.5, 0.5]], [1, -1], 0.5)
     props, _, alt = parts(weighted_td_playground(process=process).html())
     assert props["state"]["chain"] == "given"
     assert props["data"]["chains"][0]["P"] == process.transition.tolist()
     assert "2 states" in alt
+    assert props["state"]["gamma"] == 0.5
+    assert weighted_td_playground(process=process, gamma=0.7).gamma == 0.7
+    assert weighted_td_playground().gamma == 0.9
+    with pytest.raises(TypeError, match="process: got ndarray, expected a Markov"):
+        weighted_td_playground(process=process.transition)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("features", ["one-hot", "arc", "random"])

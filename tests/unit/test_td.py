@@ -18,16 +18,19 @@ from ictd_lib import (
     boyan_chain,
     boyan_features,
     context_kernel,
+    differential_td,
     gaussian_features,
     inner_product_scores,
     kernel_smoothed_td,
     linear_td,
     lstd,
+    momentum_td,
     one_hot_features,
     random_boyan_chain,
     sample_context,
     tabular_td,
     td_errors,
+    trace_weights,
     unit_features,
     weighted_softmax_td,
     weighted_td,
@@ -556,6 +559,26 @@ def test_depth_ends_at_the_values_of_the_empirical_chain():
         scores = inner_product_scores(one_hot_features(6, tau))
         v = weighted_softmax_td(context, scores, 0.9, 4000)
         np.testing.assert_allclose(v[-1], estimate, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c: td_errors(c, [0.0, 0.0], 0.9),
+        lambda c: weighted_td(c, np.ones((2, 1)), 0.9, 1),
+        lambda c: weighted_softmax_td(c, np.eye(2), 0.9, 1),
+        lambda c: kernel_smoothed_td(c, np.ones((2, 2)), 0.9, 1),
+        lambda c: tabular_td(c, 0.9, 1),
+        lambda c: linear_td(c, np.eye(2), 0.9, 1),
+        lambda c: lstd(c, np.eye(2), 0.9),
+        lambda c: momentum_td(c, np.ones((2, 1)), 0.9, [1.0], [0.0]),
+        lambda c: differential_td(c, np.ones((2, 1)), 1),
+        lambda c: trace_weights(c, np.ones((2, 1)), 0.9, 0.5),
+    ],
+)
+def test_what_is_no_context_is_named(call):
+    with pytest.raises(TypeError, match=r"context: got list, expected a Context \("):
+        call([0, 1])
 
 
 # ---------------------------------------------------------------- divergence (case H4)

@@ -130,7 +130,7 @@ const stage = (() => {
       clearInterval(timer);
       still.removeEventListener("change", heed);
     };
-    return { nodes: [play, one], playing: () => timer !== null, end };
+    return { nodes: [play, one], playing: () => timer !== null, stop, end };
   }
 
   // ---- panels --------------------------------------------------------------------------
@@ -189,10 +189,11 @@ const stage = (() => {
     const initial = Object.fromEntries(data.controls.map(({ key }) => [key, store.get(key)]));
     const parts = data.controls.map((c) => controls[c.kind](c, store, `${prefix}-${c.key}`));
     const played = data.controls.find((c) => c.play);
-    const playing = played ? player(played, store, data.pace) : { nodes: [], playing: () => false, end() {} };
-    const reset = button("Reset", () =>
-      Object.entries(initial).forEach(([key, value]) => store.set(key, value)),
-    );
+    const playing = played ? player(played, store, data.pace) : { nodes: [], playing: () => false, stop() {}, end() {} };
+    const reset = button("Reset", () => {
+      playing.stop();
+      Object.entries(initial).forEach(([key, value]) => store.set(key, value));
+    });
 
     const isButton = (part) => part.node.tagName === "BUTTON";
     const fields = parts.filter((part) => !isButton(part)).map((part) => part.node);
