@@ -81,3 +81,32 @@ def test_every_erratum_names_a_version_that_was_released() -> None:
     known = {version for version, _ in releases(CHANGELOG)}
     assert set(rows) <= known
     assert bool(rows) != ("Nothing is known to be wrong" in errata)
+
+
+def bibtex(text: str) -> dict[str, dict[str, str]]:
+    """Return the entries of a BibTeX file and their fields, each on one line and without braces."""
+    entries = {}
+    for name, body in re.findall(r"^@\w+\{(\S+),\n(.*?)^\}$", text, re.M | re.S):
+        fields = re.findall(r"^  (\w+) *= \{(.*?)\},$", body, re.M | re.S)
+        entries[name] = {
+            field: re.sub(r"\s+", " ", re.sub("[{}]", "", value))
+            for field, value in fields
+        }
+    return entries
+
+
+def test_preface_says_how_to_cite() -> None:
+    preface = (ROOT / "book" / "preface.md").read_text("utf-8")
+    block = re.search(r"```bibtex\n(.*?)```", preface, re.S)
+    assert block
+    printed = bibtex(block[1])
+    citation = yaml.safe_load(CITATION.read_text("utf-8"))
+    assert printed["attention-as-td"] == {
+        "title": citation["title"],
+        "author": citation["authors"][0]["name"],
+        "year": str(citation["date-released"].year),
+        "note": f"Version {citation['version']}",
+    }
+    listed = bibtex((ROOT / "book" / "references.bib").read_text("utf-8"))
+    del listed["xie2026softmax"]["note"]  # what it is to this book
+    assert printed["xie2026softmax"] == listed["xie2026softmax"]
