@@ -42,6 +42,7 @@ from typing import Any
 
 import jupytext
 import nbformat
+import numpy as np
 import psutil
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
@@ -331,10 +332,32 @@ class Client(NotebookClient):
         await super().async_start_new_kernel(**kwargs)
 
 
-def kernel_environment(threads: int, scratch: Path) -> dict[str, str]:
-    """Return the environment notebooks are executed and checked in: no user's settings, no bars."""
+def any_processor() -> dict[str, str]:
+    """Return settings with which x86-64 processors of all kinds compute the same bits.
+
+    Numerical libraries choose their code by the processor, and each code rounds otherwise. So all are
+    told to take what every such processor has. On small matrices that costs no time that one notices.
+    """
+    if platform.machine().lower() not in {"x86_64", "amd64"}:
+        return {}
+    above_baseline = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
+    return {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(above_baseline),
+        "OPENBLAS_CORETYPE": "Nehalem",
+        "MKL_CBWR": "COMPATIBLE",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "ATEN_CPU_CAPABILITY": "default",
+        "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX,-AVX2,-FMA,-FMA4",
+    }
+
+
+def kernel_environment(
+    threads: int, scratch: Path, *, portable: bool
+) -> dict[str, str]:
+    """Return the environment of a kernel: no user's settings, no bars; `portable`: as on any processor."""
     return (
         os.environ
+        | (any_processor() if portable else {})
         | {
             **dict.fromkeys(THREAD_VARIABLES, str(threads)),
             "IPYTHONDIR": str(scratch / "ipython"),
@@ -444,7 +467,7 @@ def execute(
         try:
             with log.open("wb") as stderr:
                 client.execute(
-                    env=kernel_environment(threads, scratch),
+                    env=kernel_environment(threads, scratch, portable=True),
                     stderr=stderr,
                     cleanup_kc=True,
                 )

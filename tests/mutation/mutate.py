@@ -104,7 +104,7 @@ def check(fault: Fault | None) -> Result:
         if fault is not None:
             path = tree / fault.file
             path.write_text(fault.planted(path.read_text("utf-8")), encoding="utf-8")
-        environment = notebooks.kernel_environment(1, Path(folder)) | {
+        environment = notebooks.kernel_environment(1, Path(folder), portable=True) | {
             "PYTHONPATH": str(tree),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
