@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PageElement
@@ -219,6 +220,17 @@ def link_faults(paper: Paper) -> Iterator[str]:
             yield f"page {number}: a link to {address or 'nothing'}"
 
 
+def lost_faults(book: Tag) -> Iterator[str]:
+    """Links to places that the book hasn't got: the browser prints them as plain text, and says nothing."""
+    there = {str(tag["id"]) for tag in book.select("[id]")}
+    for link in book.select("a[href^='#']"):
+        place = unquote(str(link["href"])[1:])
+        if place not in there:
+            article = link.find_parent("article")
+            where = article.get("id") if article else "contents"
+            yield f"{where}: the link “{words(link)}” leads to {place or 'no place'}, which isn't there"
+
+
 def claim(tag: Tag) -> str:
     """What must be read where a link to a tag leads: a heading, a number, a term."""
     if tag.name == "img" and tag.parent is not None:
@@ -353,6 +365,7 @@ def faults(pdf: Path, book: str, site: Mapping[str, Tag]) -> list[str]:
         *font_faults(paper),
         *glyph_faults(paper),
         *link_faults(paper),
+        *lost_faults(soup),
         *place_faults(paper, soup),
         *contents_faults(paper, soup),
     ]

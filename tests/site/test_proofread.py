@@ -164,6 +164,14 @@ def test_a_link_that_leads_nowhere_is_seen(good: Path, tmp_path: Path) -> None:
     assert "page 2: a link to p-two-thm, which isn't there" in found
 
 
+def test_a_link_to_a_place_that_nothing_has_is_seen(tmp_path: Path) -> None:
+    lost = ONE.replace("#p-two-thm", "#p-two-lemma")
+    pdf = print_book(tmp_path, book(lost, TWO))
+    assert faults(pdf, text=book(lost, TWO)) == [
+        "p-one: the link “Theorem 2.1” leads to p-two-lemma, which isn't there"
+    ]
+
+
 def test_fonts_that_another_machine_would_guess_are_seen(
     good: Path, tmp_path: Path
 ) -> None:
