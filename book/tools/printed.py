@@ -22,7 +22,6 @@ from urllib.parse import unquote
 import pikepdf
 import yaml
 from bs4 import BeautifulSoup, Tag
-from bs4.element import NavigableString
 from playwright.sync_api import Page, sync_playwright
 from pypdf import PdfReader
 
@@ -185,8 +184,6 @@ def for_paper(soup: BeautifulSoup, text: Tag, page: str) -> None:
                     tag["class"] = " ".join(
                         [*tag.get_attribute_list("class"), "printed-short"]
                     )
-    for formula in text.select("span.math"):
-        keep_together(soup, formula)
     for piece in text.find_all(string=proofread.NUMBERED):
         if not piece.find_parent(["pre", "code"]) and not proofread.is_formula(piece):
             piece.replace_with(proofread.NUMBERED.sub("\\1\u00a0\\2", piece))
@@ -211,26 +208,6 @@ def gather_solutions(soup: BeautifulSoup, text: Tag) -> None:
     )
     note.extend(["Solutions begin on page ", number, "."])
     exercises[0].insert_before(note)
-
-
-def keep_together(soup: BeautifulSoup, formula: Tag) -> None:
-    """Keep a formula and the punctuation around it on one line: browsers part them."""
-    before, after = formula.previous_sibling, formula.next_sibling
-    opening, closing = "", ""
-    if isinstance(before, NavigableString) and (
-        found := re.search(r"[(\[“‘]+$", before)
-    ):
-        opening = found[0]
-        before.replace_with(before[: found.start()])
-    if isinstance(after, NavigableString) and (
-        found := re.match(r"[-.,;:!?)\]”’…]+\w*", after)
-    ):
-        closing = found[0]
-        after.replace_with(after[found.end() :])
-    if opening or closing:
-        whole = formula.wrap(soup.new_tag("span", attrs={"class": "printed-nowrap"}))
-        whole.insert(0, opening)
-        whole.append(closing)
 
 
 def index(known: set[str]) -> Tag | None:

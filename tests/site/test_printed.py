@@ -122,18 +122,6 @@ def test_index_gives_pages_of_what_is_printed(
     assert places == ["p-a-x", "p-glossary-t", "p-a-y"]
 
 
-def test_punctuation_stays_with_its_formula() -> None:
-    soup = BeautifulSoup(
-        "<p>so (<span class='math'>x</span>), and <span class='math'>i</span>-th</p>",
-        "html.parser",
-    )
-    for formula in soup.select(".math"):
-        printed.keep_together(soup, formula)
-    kept = [whole.get_text() for whole in soup.select(".printed-nowrap")]
-    assert kept == ["(x),", "i-th"]
-    assert soup.get_text() == "so (x), and i-th"
-
-
 def test_ids_stand_where_their_box_is_read() -> None:
     text = tag(
         "<div><section id='a'><span id='b'></span><h2>A</h2><div class='admonition' id='c'>"
