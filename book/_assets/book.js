@@ -55,7 +55,18 @@
     }
   };
 
+  // On a phone the theme's menus cover the page, and stay open over the place on it that they led to.
+  const closeMenus = () => {
+    for (const menu of document.querySelectorAll("dialog[id$=-sidebar-modal]")) {
+      menu.addEventListener("click", (event) => {
+        const link = event.target.closest("a[href]");
+        if (link && link.hash && link.pathname === location.pathname) menu.close();
+      });
+    }
+  };
+
   const start = () => {
+    closeMenus();
     nameButtons();
     nameCitations();
     keepTitleLinks();

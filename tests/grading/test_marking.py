@@ -98,6 +98,8 @@ shown = "given"
 ## Task 2. Why
 2 points · 10 minutes · medium · after Theorem 1.6
 
+Is $2 < 3$, and why?
+
 +++ {"nbgrader": {"grade": true, "grade_id": "why", "locked": false, "points": 2, "schema_version": 3, "solution": true, "task": false}}
 
 ### BEGIN SOLUTION
@@ -238,7 +240,7 @@ def test_what_was_added_to_a_given_cell_is_not_lost(
 
 STUB = cell("*Your answer here.*", "why", "markdown")
 HEADING = cell(
-    "## Task 2. Why\n2 points · 10 minutes · medium · after Theorem 1.6",
+    "## Task 2. Why\n2 points · 10 minutes · medium · after Theorem 1.6\n\nIs $2 < 3$, and why?",
     kind="markdown",
 )
 
@@ -761,7 +763,9 @@ def test_only_the_page_for_the_grader_has_the_model_answer(
         notes=("detail 0.123",),
         told=("Cell 3 fails.",),
     )
-    assert "Because the model says so." in hand_page(assignment, [record])
+    for_grader = hand_page(assignment, [record])
+    assert "Because the model says so." in for_grader
+    assert "<pre>Is $2 &lt; 3$, and why?</pre>" in for_grader
     page = student_page(assignment, record)
     assert "Cell 3 fails." in page
     assert "model says" not in page and "Rubric" not in page and "0.123" not in page

@@ -106,6 +106,27 @@ def test_two_taps_on_a_phone_lead_there(
     assert page.locator("article h1").is_visible()
 
 
+def test_a_menu_on_a_phone_closes_when_it_has_led_to_a_place(
+    base: str, pages: dict[str, Page]
+) -> None:
+    page = pages["light"]
+    resize(page, WIDTHS[0])
+    visit(page, f"{base}/book/notation.html")
+    page.locator(".secondary-toggle").first.click()
+    menu = page.locator("#pst-secondary-sidebar-modal[open]")
+    link = menu.locator("a[href^='#']").last
+    place = str(link.get_attribute("href"))
+    link.click()
+    menu.wait_for(state="detached")
+    page.wait_for_function(
+        """(place) => {
+            const top = document.querySelector(place).getBoundingClientRect().top;
+            return top > 0 && top < innerHeight;
+        }""",
+        arg=place,
+    )
+
+
 @pytest.mark.parametrize("width", [WIDTHS[0], 975, WIDTHS[-1]])
 def test_page_without_javascript(base: str, browser: Browser, width: int) -> None:
     context = browser.new_context(

@@ -116,7 +116,7 @@ def _result(place: int, row: Row) -> str:
 
 
 def hand_page(assignment: Assignment, records: Sequence[Graded]) -> str:
-    """What a person reads who marks by hand: each answer, and beside it the model answer and its rubric."""
+    """What a person reads who marks by hand: what was asked, the model answer with its rubric, each answer."""
     body = [
         "<main>",
         f"<h1>{escape(assignment.title)}: to be marked by hand</h1>",
@@ -134,6 +134,8 @@ def _answers(task: Task, records: Sequence[Graded]) -> list[str]:
     model = match[1].strip() if match else ""
     found = [
         f"<h2>{escape(task.title)} ({task.points} points)</h2>",
+        "<details><summary>What was asked</summary>",
+        f"<pre>{escape(task.statement)}</pre></details>",
         "<details open><summary>Model answer and rubric</summary>",
         f"<pre>{escape(model)}</pre></details>",
     ]

@@ -63,6 +63,8 @@ class Task:
     difficulty : {"easy", "medium", "hard", "open"}
     needs : str
         What of the book comes before it.
+    statement : str
+        What is asked, as Markdown: the text below the heading, hints and all.
     solution : str
         Source of the solution cell, with its marks.
     hidden : str
@@ -76,6 +78,7 @@ class Task:
     minutes: int
     difficulty: str
     needs: str
+    statement: str
     solution: str
     hidden: str
 
@@ -161,7 +164,8 @@ def _tasks(name: str, cells: list[Any]) -> Iterator[Task]:
                     f"{name}, task {match['number']}: got {match['facts']!r}, expected "
                     "'3 points · 10 minutes · easy · after Definition 1.3'"
                 )
-            facts = match.groupdict() | said.groupdict()
+            statement = cell.source[match.end() :].strip()
+            facts = match.groupdict() | said.groupdict() | {"statement": statement}
         grade = graded(cell)
         if not grade or not (grade.get("solution") or grade.get("grade")):
             continue
@@ -218,6 +222,7 @@ def _task(
         int(facts["minutes"]),
         facts["difficulty"],
         facts["needs"],
+        facts["statement"],
         solution,
         hidden,
     )
