@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from browser import chromium
 from bs4 import BeautifulSoup, Tag
+from playwright.sync_api import sync_playwright
 from pypdf import PdfReader
 
 from book.tools import printed, proofread
@@ -77,6 +78,24 @@ def test_solutions_stand_behind_the_exercises(site: Path, texts: list[str]) -> N
 def test_nothing_is_left_of_what_only_a_screen_can_show(texts: list[str]) -> None:
     lines = {line.strip() for text in texts for line in text.splitlines()}
     assert not {"#", "Show", "Hide", "Copy", "000"} & lines
+
+
+def test_no_formula_is_torn_from_its_sentence(pdf: Path) -> None:
+    """A flexible box that may be torn begins, empty, below the sentence, and its formula stands overleaf."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox"]
+        )
+        page = browser.new_page()
+        page.emulate_media(media="print")
+        page.goto(pdf.with_name("book.html").as_uri())
+        rules = page.eval_on_selector_all(
+            "article div.math",
+            "all => all.map(each => [getComputedStyle(each).breakBefore, getComputedStyle(each).breakInside])",
+        )
+        browser.close()
+    assert len(rules) > 5
+    assert all(rule == ["avoid", "avoid"] for rule in rules)
 
 
 def test_the_whole_book_is_what_the_contents_list() -> None:
