@@ -174,7 +174,8 @@
   const find = (query) => {
     const { found, unknown } = search(query);
     const best = new Map(found.map((result) => [result.place, result]));
-    const spoken = accented(query.replaceAll("_", " ")); // P_tilde in the code is P̃
+    const apart = query.replaceAll("_", " "); // P_tilde in the code is P̃
+    const spoken = accented(apart) === apart ? query : accented(apart); // else the name of a function stays whole
     const others = Object.entries(OTHERWISE).map(([said, written]) => query.toLowerCase().replace(new RegExp(`\\b${said}\\b`), written));
     for (const other of [...others, spoken].filter((other) => other.toLowerCase() !== query.toLowerCase())) {
       for (const result of search(other).found) {

@@ -146,10 +146,10 @@ def test_the_browsers_numbers_are_numpys(opened: Opened, base: str) -> None:
             if known is None:
                 continue
             numbers = known[:steps] if name in ("toTruth", "toLimit") else known
-            # Relative to the largest number, or to 1 where that is what weights sum to.
-            size = max(
-                np.abs(numbers).max(), 1.0 if name in ("radius", "margin") else 0.0
-            )
+            # Relative to the largest number, to 1 where that is what weights sum to, and to the values where
+            # it is a difference of them: the floor may be 0 but for rounding.
+            least = {"radius": 1.0, "margin": 1.0, "floor": expected["toTruth"][0]}
+            size = max(np.abs(numbers).max(), least.get(name, 0.0))
             error = np.abs(np.array(got[name]) - numbers).max() / size
             if name == "radius" and near:
                 blurred += 1
