@@ -105,7 +105,8 @@ SETTLED = """() => new Promise((done, failed) => {
         else if (performance.now() > late) failed(new Error("the figure doesn't come to rest"));
         else requestAnimationFrame(look);
     };
-    requestAnimationFrame(look);
+    // A figure hears of another width at the end of a frame: it is the next that knows.
+    requestAnimationFrame(() => requestAnimationFrame(look));
 })"""
 
 
